@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""The composition root: makes the rooms, hands each the others' callables, owns their lifetimes.
+
+It decides nothing about data.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+import veo_exporter
+from veo_exporter.catalog import exporter as catalog
+from veo_exporter.clock import Clock
+from veo_exporter.config import Gpu, Settings
+from veo_exporter.errors import BadConfig
+from veo_exporter.exposition import Folds, OwnSource, Page, Source
+from veo_exporter.gpu import GpuSource, Sampler, Timing, withdrawn_groups
+from veo_exporter.web import OTHER_PATH, Answers, Landing, Refusal, Server, build_application
+
+log = structlog.get_logger(__name__)
+
+SAMPLER_STOP_SECONDS: Final = 1.0
+"""With the web's own patience this stays under the two seconds that SIGTERM may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """What the node is made of: the driver's bindings and the PCI bus, real or simulated."""
+
+    load_library: Callable[[], Any]
+    pci_functions: Callable[[], frozenset[str] | None]
+    simulated: bool
+
+
+class App:
+    """One exporter. Two can live in one process."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        hardware: Hardware,
+        read_settings: Callable[[], Settings],
+        clock: Clock,
+    ) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._simulated = hardware.simulated
+        self._read_settings = read_settings
+        self._own = OwnSource(
+            simulated=hardware.simulated, configured_unix_seconds=clock.unix_seconds()
+        )
+        self._folds = Folds()
+        self._dropped = self._folds.counter(
+            catalog.DROPPED, [("http_request", refusal.value) for refusal in Refusal]
+        )
+        self._requests = self._folds.counter(catalog.HTTP_REQUESTS)
+        self._sampler = Sampler(
+            load_library=hardware.load_library,
+            pci_functions=hardware.pci_functions,
+            expected=settings.gpu.expected_count,
+            timing=timing_of(settings.gpu),
+            clock=clock,
+        )
+        gpus: tuple[Source, ...] = (GpuSource(lambda: self._sampler.latest),)
+        self._page = Page((*(gpus if settings.gpu.enabled else ()), self._folds, self._own))
+        self.server = Server(build_application(self._answers()))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until told to stop. Raises ListenFailed."""
+        async with AsyncExitStack() as lifetimes:
+            # First of all: if the address is taken, the driver need not be touched.
+            lifetimes.push_async_callback(self.server.stop)
+            await self.server.start(self.settings.web.listen_address, self.settings.web.unix_socket)
+            if self.settings.gpu.enabled:
+                self._sampler.start()
+                lifetimes.push_async_callback(self._stop_sampler)
+            log.info(
+                "serving",
+                port=self.server.port,
+                unix_socket=self.settings.web.unix_socket and str(self.settings.web.unix_socket),
+                version=veo_exporter.__version__,
+                simulated=self._simulated,
+            )
+            await stop.wait()
+            log.info("ending")
+
+    async def reload(self) -> None:
+        """Read the configuration again. Raises BadConfig, and then everything stays as it was."""
+        try:
+            settings = self._read_settings()
+            self._refuse_what_needs_a_restart(settings)
+        except BadConfig as error:
+            self._own.reloaded(False, self._clock.unix_seconds())
+            log.error("configuration refused, the old one stays", faults=error.faults)
+            raise
+        self.settings = settings
+        self._sampler.reconfigure(timing_of(settings.gpu), settings.gpu.expected_count)
+        self._own.reloaded(True, self._clock.unix_seconds())
+        log.info("configuration reloaded")
+
+    def _refuse_what_needs_a_restart(self, settings: Settings) -> None:
+        fixed = {
+            "web.listen_address": (self.settings.web.listen_address, settings.web.listen_address),
+            "web.unix_socket": (self.settings.web.unix_socket, settings.web.unix_socket),
+            "gpu.enabled": (self.settings.gpu.enabled, settings.gpu.enabled),
+            "gpu.sysfs_root": (self.settings.gpu.sysfs_root, settings.gpu.sysfs_root),
+            "log": (self.settings.log, settings.log),
+        }
+        if faults := [
+            f"{name} cannot change while the exporter runs: restart it"
+            for name, (before, after) in fixed.items()
+            if before != after
+        ]:
+            raise BadConfig(faults)
+
+    async def _stop_sampler(self) -> None:
+        if not await asyncio.to_thread(self._sampler.stop, SAMPLER_STOP_SECONDS):
+            log.warning("the driver did not take its session back; the kernel will")
+
+    def _answers(self) -> Answers:
+        now = self._clock.monotonic_seconds
+        return Answers(
+            server_name=f"veo-exporter/{veo_exporter.__version__}",
+            metrics=lambda accept, encoding: self._page.answer(now(), accept, encoding),
+            unhealthy=self._unhealthy,
+            withdrawn=self._withdrawn,
+            landing=lambda: Landing(
+                version=veo_exporter.__version__,
+                node=socket.gethostname(),
+                simulated=self._simulated,
+                snapshot=self._sampler.latest,
+                now_monotonic_seconds=now(),
+            ),
+            reload=self.reload,
+            count_request=lambda path, status: self._requests.labels(
+                path or OTHER_PATH, str(status)
+            ).inc(),
+            count_refusal=lambda refusal: self._dropped.labels("http_request", refusal.value).inc(),
+        )
+
+    def _unhealthy(self) -> str:
+        if self.settings.gpu.enabled and not self._sampler.alive:
+            return "the sampler's thread has ended: restart the exporter"
+        return ""
+
+    def _withdrawn(self) -> list[str]:
+        if not self.settings.gpu.enabled:
+            return []
+        return withdrawn_groups(self._sampler.latest, self._clock.monotonic_seconds())
+
+
+def timing_of(gpu: Gpu) -> Timing:
+    """The sampler's timing as the settings say it."""
+    return Timing(
+        fast_interval_seconds=gpu.fast_interval,
+        full_interval_seconds=gpu.full_interval,
+        static_interval_seconds=gpu.static_interval,
+        window_seconds=gpu.window,
+        call_deadline_seconds=gpu.call_deadline,
+        start_deadline_seconds=gpu.start_deadline,
+    )

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""What it takes to declare a metric."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from veo_exporter.units import Unit
+
+PREFIXES: Final = ("veo_", "process_")
+"""Ours, and the names that every Prometheus client library gives to a process's own figures."""
+
+
+class Kind(Enum):
+    """The Prometheus metric types in use."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label: what its value is, and in words how many values it can have on one node."""
+
+    name: str
+    meaning: str
+    bound: str
+
+
+# Compared and hashed by identity: a spec is a key of every reading, many thousand times a second.
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricSpec:
+    """One metric, declared: everything else that names it derives from here.
+
+    Raises ValueError where a declaration breaks the naming rules of Prometheus or of this project.
+    """
+
+    name: str
+    kind: Kind
+    unit: Unit
+    help: str
+    labels: tuple[Label, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for fault in self._faults():
+            raise ValueError(f"{self.name}: {fault}")
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        return tuple(label.name for label in self.labels)
+
+    @property
+    def series_names(self) -> tuple[str, ...]:
+        """The names under which Prometheus stores this metric."""
+        if self.kind is Kind.HISTOGRAM:
+            return tuple(self.name + suffix for suffix in ("_bucket", "_sum", "_count"))
+        return (self.name,)
+
+    def _faults(self) -> Iterable[str]:
+        if not self.name.startswith(PREFIXES):
+            yield f"wants one of the prefixes {', '.join(PREFIXES)}"
+        if not self.help.endswith("."):
+            yield "wants a help text that ends with a full stop"
+        if (self.kind is Kind.COUNTER) != self.name.endswith("_total"):
+            yield "_total is for counters, and counters want it"
+        if (self.kind is Kind.HISTOGRAM) != bool(self.buckets):
+            yield "buckets are for histograms, and histograms want them"
+        if list(self.buckets) != sorted(set(self.buckets)):
+            yield "buckets want to rise"
+        stem = self.name.removesuffix("_total")
+        if self.unit.suffix and not stem.endswith("_" + self.unit.suffix):
+            yield f"wants the unit in its name: {stem}_{self.unit.suffix}"
+        if self.unit is Unit.NONE:
+            for unit in Unit:
+                if unit.suffix and stem.endswith("_" + unit.suffix):
+                    yield f"is named in {unit.suffix} but declared without a unit"
+        if len(set(self.label_names)) != len(self.labels):
+            yield "has a label twice"

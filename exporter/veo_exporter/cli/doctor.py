@@ -1,0 +1,222 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""doctor: looks at what the exporter leans on, says what it found, and what helps."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, TypeVar
+
+from veo_exporter.clock import SystemClock
+from veo_exporter.config import Settings, load_settings
+from veo_exporter.gpu import inspect_driver, load_library, pci_functions
+
+DRIVER_PATIENCE_SECONDS: Final = 15.0
+FFPROBE_PATIENCE_SECONDS: Final = 10.0
+DEVICE_FOLDER: Final = Path("/dev")
+
+Answer = TypeVar("Answer")
+
+
+class Grade(StrEnum):
+    """How a finding bears on the exporter."""
+
+    GOOD = "ok"
+    WARNING = "warn"
+    BAD = "FAIL"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at."""
+
+    grade: Grade
+    what: str
+    found: str
+    remedy: str = ""
+
+
+def doctor(config_file: Path | None, flags: Mapping[tuple[str, ...], str]) -> int:
+    """Look at everything; the exit status is 1 if something would keep the exporter from its work."""
+    settings = load_settings(config_file, os.environ, flags)
+    worst = 0
+    for look in (driver, pci_bus, device_nodes, kernel_log, ffprobe, address, unix_socket):
+        for finding in look(settings):
+            print(f"{finding.grade.value:4}  {finding.what}: {finding.found}")
+            if finding.remedy:
+                print(f"      → {finding.remedy}")
+            sys.stdout.flush()
+            worst = max(worst, finding.grade is Grade.BAD)
+    return worst
+
+
+def within(patience_seconds: float, work: Callable[[], Answer]) -> Answer | None:
+    """What something gives that may never return; None if it does not in time."""
+    answers: list[Answer] = []
+    thread = threading.Thread(target=lambda: answers.append(work()), daemon=True)
+    thread.start()
+    thread.join(patience_seconds)
+    return answers[0] if answers else None
+
+
+def driver(settings: Settings) -> Iterator[Finding]:
+    """NVML: the library, the driver, and each GPU."""
+    if not settings.gpu.enabled:
+        yield Finding(Grade.GOOD, "GPUs", "not watched (gpu.enabled is false)")
+        return
+    report = within(DRIVER_PATIENCE_SECONDS, lambda: inspect_driver(load_library(), SystemClock()))
+    if report is None:
+        yield Finding(
+            Grade.BAD,
+            "NVML",
+            f"no answer within {DRIVER_PATIENCE_SECONDS:g} s",
+            "the driver hangs: see the kernel log (dmesg) for NVRM lines; reset the GPU or reboot the node",
+        )
+        return
+    if report.fault:
+        yield Finding(Grade.BAD, "NVML", report.fault_name, report.fault)
+        return
+    yield Finding(Grade.GOOD, "NVML", f"driver {report.driver_version}, {len(report.gpus)} GPUs")
+    for gpu in report.gpus:
+        missing = f"; not supported: {', '.join(gpu.not_supported)}" if gpu.not_supported else ""
+        denied = f"not permitted: {', '.join(gpu.not_permitted)}" if gpu.not_permitted else ""
+        grade = Grade.BAD if gpu.fault else Grade.WARNING if denied else Grade.GOOD
+        remedy = "see nvidia-smi and the kernel log for this GPU" if gpu.fault else denied
+        yield Finding(grade, f"GPU {gpu.index}", (gpu.fault or gpu.name) + missing, remedy)
+
+
+def pci_bus(settings: Settings) -> Iterator[Finding]:
+    """What the bus holds, whatever NVML says."""
+    if not settings.gpu.enabled:
+        return
+    functions = pci_functions(settings.gpu.sysfs_root)
+    if functions is None:
+        yield Finding(
+            Grade.WARNING,
+            "PCI bus",
+            f"{settings.gpu.sysfs_root} cannot be read: veo_gpus_expected is absent",
+            "mount the host's /sys read-only, set gpu.sysfs_root, or set gpu.expected_count",
+        )
+        return
+    expected = settings.gpu.expected_count
+    wanted = "" if expected is None else f"; gpu.expected_count says {expected}"
+    differs = expected is not None and expected != len(functions)
+    yield Finding(
+        Grade.WARNING if differs else Grade.GOOD,
+        "PCI bus",
+        f"{len(functions)} GPUs bound to the nvidia driver{wanted}",
+        "a GPU has left the bus, or the setting is out of date" if differs else "",
+    )
+
+
+def device_nodes(settings: Settings) -> Iterator[Finding]:
+    """/dev/nvidia*: what a container must be given."""
+    if not settings.gpu.enabled:
+        return
+    nodes = sorted(DEVICE_FOLDER.glob("nvidia[0-9]*")) + sorted(DEVICE_FOLDER.glob("nvidiactl"))
+    if not nodes:
+        yield Finding(
+            Grade.WARNING,
+            "device nodes",
+            f"no {DEVICE_FOLDER}/nvidia*",
+            "on the host: nvidia-modprobe; in a container: the nvidia runtime, CDI or a device mount",
+        )
+        return
+    closed = [str(node) for node in nodes if not os.access(node, os.R_OK | os.W_OK)]
+    yield Finding(
+        Grade.BAD if closed else Grade.GOOD,
+        "device nodes",
+        f"no rights to {', '.join(closed)}" if closed else f"{len(nodes)} may be opened",
+        "run as a user who may read and write them" if closed else "",
+    )
+
+
+def kernel_log(settings: Settings) -> Iterator[Finding]:
+    """Where Xids and OOM kills are told."""
+    path = DEVICE_FOLDER / "kmsg"
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+    except OSError as error:
+        yield Finding(
+            Grade.WARNING,
+            "kernel log",
+            f"{path}: {error.strerror}",
+            "not needed to serve metrics; to read it: CAP_SYSLOG, or kernel.dmesg_restrict=0, and the device",
+        )
+        return
+    yield Finding(Grade.GOOD, "kernel log", f"{path} may be read")
+
+
+def ffprobe(settings: Settings) -> Iterator[Finding]:
+    """What probes finished files."""
+    path = shutil.which("ffprobe")
+    if path is None:
+        yield Finding(
+            Grade.WARNING,
+            "ffprobe",
+            "not on PATH",
+            "not needed to serve metrics; to get it: apt-get install ffmpeg",
+        )
+        return
+    try:
+        run = subprocess.run(  # noqa: S603, the path is from PATH and the arguments are fixed
+            [path, "-version"],
+            capture_output=True,
+            text=True,
+            timeout=FFPROBE_PATIENCE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        yield Finding(Grade.BAD, "ffprobe", f"{path} does not run: {error}", "install ffmpeg again")
+        return
+    first = run.stdout.partition("\n")[0] or f"exit status {run.returncode}"
+    broken = run.returncode != 0
+    yield Finding(
+        Grade.BAD if broken else Grade.GOOD,
+        "ffprobe",
+        f"{path}: {first}",
+        "install ffmpeg again" if broken else "",
+    )
+
+
+def address(settings: Settings) -> Iterator[Finding]:
+    """Whether the port is free, or ours already."""
+    host, _, port = settings.web.listen_address.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as attempt:
+        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            attempt.bind((host.strip("[]"), int(port)))
+        except OSError as error:
+            yield Finding(
+                Grade.WARNING,
+                "listen address",
+                f"{settings.web.listen_address}: {error.strerror}",
+                "fine if the exporter runs already; else free the port or set web.listen_address",
+            )
+            return
+    yield Finding(Grade.GOOD, "listen address", f"{settings.web.listen_address} is free")
+
+
+def unix_socket(settings: Settings) -> Iterator[Finding]:
+    """Whether the socket's folder may be written."""
+    path = settings.web.unix_socket
+    if path is None:
+        yield Finding(
+            Grade.GOOD, "unix socket", "not asked for (web.unix_socket); reload by SIGHUP alone"
+        )
+        return
+    writable = path.parent.is_dir() and os.access(path.parent, os.W_OK)
+    yield Finding(
+        Grade.GOOD if writable else Grade.BAD,
+        "unix socket",
+        f"{path}" if writable else f"{path.parent} is no folder that we may write to",
+        "" if writable else "make the folder, or choose another with web.unix_socket",
+    )

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""serve and demo: the daemon, on the node's own hardware or on a simulated one."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import structlog
+
+from veo_exporter.app import App, Hardware
+from veo_exporter.cli.log_output import set_up_logging
+from veo_exporter.clock import SystemClock
+from veo_exporter.config import Settings, load_settings
+from veo_exporter.errors import BadConfig
+from veo_exporter.gpu import load_library, pci_functions
+
+log = structlog.get_logger(__name__)
+
+Flags = Mapping[tuple[str, ...], str]
+
+
+def serve(config_file: Path | None, flags: Flags) -> int:
+    """Watch this node until SIGTERM or SIGINT."""
+    read_settings = partial(load_settings, config_file, os.environ, flags)
+    settings = read_settings()
+    hardware = Hardware(
+        load_library=load_library,
+        pci_functions=partial(pci_functions, settings.gpu.sysfs_root),
+        simulated=False,
+    )
+    return _run(settings, hardware, read_settings)
+
+
+def demo(config_file: Path | None, flags: Flags, scenario: str, *, list_only: bool) -> int:
+    """The same on a scenario's node."""
+    from veo_exporter.simulate import SimulatedNvml, load_scenario, shipped_scenarios
+
+    if list_only:
+        for name in shipped_scenarios():
+            print(f"{name}: {load_scenario(name).about}")
+        return 0
+    read_settings = partial(load_settings, config_file, os.environ, flags)
+    node = SimulatedNvml(load_scenario(scenario), SystemClock())
+    hardware = Hardware(load_library=lambda: node, pci_functions=node.pci_functions, simulated=True)
+    return _run(read_settings(), hardware, read_settings)
+
+
+def _run(settings: Settings, hardware: Hardware, read_settings: partial[Settings]) -> int:
+    set_up_logging(settings.log)
+    if hardware.simulated:
+        log.warning("simulated: every figure is made up")
+    app = App(settings, hardware=hardware, read_settings=read_settings, clock=SystemClock())
+    asyncio.run(_run_until_signal(app))
+    return 0
+
+
+async def _run_until_signal(app: App) -> None:
+    stop = asyncio.Event()
+    reloads: set[asyncio.Task[None]] = set()
+    loop = asyncio.get_running_loop()
+
+    async def reload() -> None:
+        try:
+            await app.reload()
+        except BadConfig:
+            # It was logged, and a metric says so; nobody waits for an answer to a signal.
+            return
+
+    def reload_soon() -> None:
+        task = loop.create_task(reload())
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, reload_soon)
+    await app.run(stop)

@@ -1,0 +1,148 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every setting, declared once: its default, its bounds and what it does."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from veo_exporter.config.quantities import Duration, format_duration
+
+
+def _listen_address(written: str) -> str:
+    host, colon, port = written.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535 or "[" in host.strip("[]"):
+        raise ValueError(f"{written!r} is not host:port: write :9420, 127.0.0.1:9420 or [::1]:9420")
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        raise ValueError(f"{written!r}: write an IPv6 address in brackets, as [{host}]:{port}")
+    return written
+
+
+def _absolute(path: Path | None) -> Path | None:
+    if path is not None and not path.is_absolute():
+        raise ValueError(f"{str(path)!r} is not an absolute path")
+    return path
+
+
+class Section(BaseModel):
+    """A group of settings that cannot be changed once read."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LogLevel(StrEnum):
+    """The least that is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """What a log line looks like."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class Web(Section):
+    """The doors: where it listens."""
+
+    listen_address: Annotated[str, AfterValidator(_listen_address)] = Field(
+        ":9420",
+        description="host:port to serve on; without a host, all addresses; port 0 takes a free one. "
+        "While no authentication is configured, other hosts get /metrics, /-/healthy and /-/ready only.",
+    )
+    unix_socket: Annotated[Path | None, AfterValidator(_absolute)] = Field(
+        None,
+        description="Unix socket to serve on as well (mode 0600). It alone may ask for a reload over HTTP.",
+    )
+
+
+class Gpu(Section):
+    """How NVIDIA GPUs are sampled."""
+
+    enabled: bool = Field(True, description="Whether this node's GPUs are watched.")
+    fast_interval: Duration = Field(
+        1,
+        ge=0.02,
+        le=60,
+        description="How often utilization, memory, power, SM clock, temperature and clock-event reasons are read. "
+        "The driver itself refreshes them every 20 ms to 1 s: see docs/gpu.md.",
+    )
+    full_interval: Duration = Field(
+        5,
+        ge=1,
+        le=600,
+        description="How often every other signal is read, and the GPUs are counted.",
+    )
+    static_interval: Duration = Field(
+        60,
+        ge=5,
+        le=3600,
+        description="How often names, limits and capabilities are read.",
+    )
+    window: Duration = Field(
+        30,
+        ge=1,
+        le=3600,
+        description="Length of the trailing window of minimum, mean and peak. At least the scrape interval, "
+        "so that no peak falls between two scrapes.",
+    )
+    call_deadline: Duration = Field(
+        2,
+        ge=0.1,
+        le=60,
+        description="An NVML call that runs longer marks its GPU hung; the other GPUs go on without it.",
+    )
+    start_deadline: Duration = Field(
+        30,
+        ge=1,
+        le=600,
+        description="The same for calls that open the driver or a GPU, which take seconds without persistence mode.",
+    )
+    expected_count: int | None = Field(
+        None,
+        ge=0,
+        le=1024,
+        description="GPUs this node should have. Unset: the PCI functions that are bound to the nvidia driver.",
+    )
+    sysfs_root: Annotated[Path, AfterValidator(_absolute)] = Field(
+        Path("/sys"),
+        description="Where the host's sysfs is mounted; PCI functions are counted there.",
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for shorter, longer in (
+            ("fast_interval", "full_interval"),
+            ("full_interval", "static_interval"),
+            ("fast_interval", "window"),
+        ):
+            if getattr(self, shorter) > getattr(self, longer):
+                raise ValueError(
+                    f"{shorter} ({format_duration(getattr(self, shorter))}) is longer than "
+                    f"{longer} ({format_duration(getattr(self, longer))}): raise {longer} or lower {shorter}"
+                )
+        return self
+
+
+class Log(Section):
+    """What it says of itself, on standard error."""
+
+    level: LogLevel = Field(LogLevel.INFO, description="The least that is logged.")
+    format: LogFormat = Field(
+        LogFormat.CONSOLE,
+        description="console for people, json (one object a line) for log collectors.",
+    )
+
+
+class Settings(Section):
+    """Everything that can be set."""
+
+    web: Web = Web()
+    gpu: Gpu = Gpu()
+    log: Log = Log()

@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""The page that Prometheus scrapes: what all sources say, written once for each change."""
+
+import gzip
+from collections.abc import Hashable
+from typing import Final
+
+from prometheus_client.exposition import choose_encoder, gzip_accepted
+
+from veo_exporter.exposition.families import Source
+from veo_exporter.exposition.text import Format, TextWriter
+
+GZIP_LEVEL: Final = 3
+"""Series names repeat so much that higher levels cost time and save next to nothing."""
+
+
+class _Edition:
+    """The page in one format, with the texts of the sources it was put together from."""
+
+    def __init__(self, form: Format, sources: tuple[Source, ...]) -> None:
+        self._ending = "# EOF\n" if form is Format.OPENMETRICS else ""
+        self._writer = TextWriter(form)
+        self._sources = sources
+        self._texts: list[tuple[Hashable, str]] = [(None, "")] * len(sources)
+        self._body = b""
+        self._compressed: bytes | None = None
+
+    def body(self, now_monotonic_seconds: float, *, compressed: bool) -> bytes:
+        if self._refresh(now_monotonic_seconds):
+            self._body = ("".join(text for _, text in self._texts) + self._ending).encode(
+                errors="replace"
+            )
+            self._compressed = None
+        if not compressed:
+            return self._body
+        if self._compressed is None:
+            # mtime=0 keeps equal pages equal to the byte.
+            self._compressed = gzip.compress(self._body, GZIP_LEVEL, mtime=0)
+        return self._compressed
+
+    def _refresh(self, now_monotonic_seconds: float) -> bool:
+        changed = not self._body
+        for place, source in enumerate(self._sources):
+            revision, text = self._texts[place]
+            current = source.revision(now_monotonic_seconds)
+            if current is not None and current == revision:
+                continue
+            written = self._writer.write(source.families(now_monotonic_seconds))
+            self._texts[place] = (current, written)
+            changed = changed or written != text
+        return changed
+
+
+class Page:
+    """Everything at /metrics. Reads snapshots only: no call of it waits for anything."""
+
+    def __init__(self, sources: tuple[Source, ...]) -> None:
+        self._editions = {form: _Edition(form, sources) for form in Format}
+
+    def answer(
+        self, now_monotonic_seconds: float, accept: str = "", accept_encoding: str = ""
+    ) -> tuple[bytes, dict[str, str]]:
+        """Body and headers for a scrape with these request headers."""
+        _, content_type = choose_encoder(accept)
+        openmetrics = content_type.startswith("application/openmetrics-text")
+        edition = self._editions[Format.OPENMETRICS if openmetrics else Format.TEXT]
+        headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
+        compressed = gzip_accepted(accept_encoding)
+        if compressed:
+            headers["Content-Encoding"] = "gzip"
+        return edition.body(now_monotonic_seconds, compressed=compressed), headers

@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""A snapshot of GPUs as metric families."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Final
+
+from veo_exporter.catalog import CATALOG, MetricSpec
+from veo_exporter.catalog import exporter as exporter_catalog
+from veo_exporter.catalog import gpu as catalog
+from veo_exporter.exposition import Family
+from veo_exporter.gpu.codes import code_name
+from veo_exporter.gpu.readings import GpuView, OverdueCall, Snapshot, State, signal_name
+
+STATES: Final = tuple(State)
+
+
+def _index(gpu: GpuView) -> str:
+    return "" if gpu.index is None else str(gpu.index)
+
+
+class GpuSource:
+    """The GPUs' side of the page: reads the newest snapshot, and leaves out what is too old."""
+
+    def __init__(self, latest: Callable[[], Snapshot]) -> None:
+        self._latest = latest
+
+    def revision(self, now_monotonic_seconds: float) -> Hashable:
+        snapshot = self._latest()
+        withdrawn = sum(
+            snapshot.withdrawn(reading, now_monotonic_seconds)
+            for gpu in snapshot.gpus
+            for reading in gpu.readings
+        )
+        return snapshot.sequence, withdrawn
+
+    def families(self, now_monotonic_seconds: float) -> Iterable[Family]:
+        snapshot = self._latest()
+        families: dict[MetricSpec, Family] = {}
+
+        def family(spec: MetricSpec) -> Family:
+            found = families.get(spec)
+            if found is None:
+                found = families[spec] = Family(spec)
+            return found
+
+        _add_node(family, snapshot)
+        for gpu in snapshot.gpus:
+            _add_presence(family, gpu)
+            _add_values(family, gpu, snapshot, now_monotonic_seconds)
+        return [families[spec] for spec in CATALOG if spec in families]
+
+
+FamilyOf = Callable[[MetricSpec], Family]
+
+
+def _add_node(family: FamilyOf, snapshot: Snapshot) -> None:
+    if snapshot.expected is not None:
+        family(catalog.GPUS_EXPECTED).add((), snapshot.expected)
+    family(catalog.GPUS_VISIBLE).add((), snapshot.driver.visible)
+    family(catalog.GPUS_USABLE).add((), sum(gpu.state is State.OK for gpu in snapshot.gpus))
+    if snapshot.driver.texts:
+        names = catalog.DRIVER_INFO.label_names
+        family(catalog.DRIVER_INFO).add(tuple(snapshot.driver.texts[name] for name in names), 1)
+    for cadence, at in snapshot.last_success_unix_seconds.items():
+        family(exporter_catalog.LAST_SUCCESS).add((cadence.value,), at)
+    _add_calls(family, ("", ""), snapshot.driver.errors, snapshot.driver.overdue_call)
+
+
+def _add_presence(family: FamilyOf, gpu: GpuView) -> None:
+    presence = (_index(gpu), gpu.uuid, gpu.pci_bus_id)
+    for state in STATES:
+        family(catalog.GPU_STATE).add((*presence, state.value), gpu.state is state)
+    if gpu.code is not None:
+        family(catalog.GPU_NVML_RETURN_CODE).add(presence, gpu.code)
+    if gpu.texts:
+        # A GPU that is gone is still the board it was, and on-call wants its name.
+        texts = (gpu.texts.get(name, "") for name in catalog.GPU_INFO.label_names[3:])
+        family(catalog.GPU_INFO).add((*presence, *texts), 1)
+    identity = presence[:2]
+    if gpu.uuid:
+        family(catalog.IMPLAUSIBLE_READINGS).add(identity, gpu.implausible_readings)
+    for signal, why in gpu.missing.items():
+        family(catalog.CAPABILITY_MISSING).add((*identity, signal_name(signal), why.value), 1)
+    _add_calls(family, identity, gpu.errors, gpu.overdue_call)
+
+
+def _add_calls(
+    family: FamilyOf,
+    identity: tuple[str, str],
+    errors: Mapping[tuple[str, int], int],
+    overdue: OverdueCall | None,
+) -> None:
+    for (function, code), count in errors.items():
+        family(catalog.NVML_ERRORS).add((*identity, function, code_name(code)), count)
+    if overdue is not None:
+        family(catalog.CALL_IN_FLIGHT_SECONDS).add((*identity, overdue.function), overdue.seconds)
+
+
+def _add_values(
+    family: FamilyOf, gpu: GpuView, snapshot: Snapshot, now_monotonic_seconds: float
+) -> None:
+    identity = (_index(gpu), gpu.uuid)
+    for reading in gpu.readings:
+        if snapshot.withdrawn(reading, now_monotonic_seconds):
+            continue
+        for signal, value in reading.values.items():
+            if isinstance(signal, MetricSpec):
+                family(signal).add(identity, value)
+                if signal in gpu.windows:
+                    names, statistics = catalog.WINDOWS[signal], gpu.windows[signal]
+                    family(names.minimum).add(identity, statistics.minimum)
+                    family(names.mean).add(identity, statistics.mean)
+                    family(names.peak).add(identity, statistics.peak)
+            elif signal_name(signal) == catalog.THROTTLE_SECONDS.name:
+                for reason, seconds in gpu.throttle_seconds.items():
+                    family(catalog.THROTTLE_SECONDS).add((*identity, reason), seconds)

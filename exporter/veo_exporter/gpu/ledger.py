@@ -1,0 +1,296 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""Everything known of the node's GPUs, kept by the sampler's thread and published as snapshots."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from veo_exporter.gpu.codes import OVERDUE, remedy_for
+from veo_exporter.gpu.nvml import Flight
+from veo_exporter.gpu.readings import (
+    Cadence,
+    Driver,
+    GpuView,
+    OverdueCall,
+    Reading,
+    Snapshot,
+    State,
+)
+from veo_exporter.gpu.record import Folding, Record
+from veo_exporter.gpu.session import Answer, Counted, Found, Opened
+from veo_exporter.gpu.state import Evidence, judge
+
+DRIVER: Final = "driver"
+"""The subject of calls that concern no single GPU."""
+
+
+def subject_of(index: int) -> str:
+    """The subject of calls about a GPU that only its index names yet."""
+    return f"index {index}"
+
+
+class Ledger:
+    """GPUs by subject: their UUID, or their index as long as nobody could read it."""
+
+    def __init__(self, folding: Folding, stale_after_seconds: Mapping[Cadence, float]) -> None:
+        self.folding = folding
+        self.stale_after_seconds = stale_after_seconds
+        self.records: dict[str, Record] = {}
+        self.session_code: int | None = None
+        self.driver_hung = False
+        self.errors: dict[tuple[str, int], int] = {}
+        self.flights: dict[str, Flight] = {}
+        self._texts: Mapping[str, str] = {}
+        self._count = 0
+        self._sequence = 0
+        self._last_success = dict.fromkeys(Cadence, 0.0)
+
+    @property
+    def session_open(self) -> bool:
+        return self.session_code == 0
+
+    def refold(self, folding: Folding, stale_after_seconds: Mapping[Cadence, float]) -> None:
+        """Fold in another way from now on; the windows begin anew, the counters go on."""
+        self.folding = folding
+        self.stale_after_seconds = stale_after_seconds
+        for record in self.records.values():
+            record.refold(folding)
+
+    def opened(self, outcome: Opened) -> None:
+        """A session was opened, or could not be."""
+        self.session_code = outcome.code
+        self._count = 0
+        if outcome.code:
+            self._count_driver_error("nvmlInit", outcome.code)
+            return
+        self._texts = outcome.texts
+        # Handles and indexes of an earlier session mean nothing in this one.
+        for record in self.records.values():
+            record.gone()
+            record.listed = False
+
+    def closed(self, code: int) -> None:
+        """The session is over. No GPU is known to be well from now on."""
+        self.session_code = code
+        self._count = 0
+        for record in self.records.values():
+            record.gone()
+            record.hung = False
+
+    def counted(self, outcome: Counted, now_monotonic_seconds: float) -> tuple[int, ...]:
+        """NVML said how many GPUs it lists; gives the indexes that should be looked up."""
+        if outcome.code:
+            self._count_driver_error("nvmlDeviceGetCount", outcome.code)
+            return ()
+        if outcome.count != self._count:
+            # The list has changed; which GPUs are still on it, the look-ups tell.
+            for record in self.records.values():
+                record.listed = False
+        self._count = outcome.count
+        settled = {
+            record.index
+            for record in self.records.values()
+            if (record.listed and record.answers)
+            or record.subject in self.flights
+            or (record.hung and now_monotonic_seconds < record.retry_at_monotonic_seconds)
+        }
+        return tuple(index for index in range(outcome.count) if index not in settled)
+
+    def subject_at(self, index: int) -> str:
+        """Whom to blame if a look-up of this index does not return."""
+        for record in self.records.values():
+            if record.index == index and record.listed:
+                return record.subject
+        return subject_of(index)
+
+    def found(self, outcome: Found) -> Record | None:
+        """A look-up ended; gives the record if there is a GPU to read now."""
+        if outcome.device is None:
+            record = self._record_at(outcome.index)
+            record.look_up_code = outcome.code
+            record.listed = True
+            record.hung = False
+            record.gone()
+            record.count_error(outcome.function, outcome.code)
+            return None
+        device = outcome.device
+        record = self.records.get(device.uuid) or self._add(device.uuid, device.index, device.uuid)
+        nameless = self.records.pop(subject_of(device.index), None)
+        if nameless is not None:
+            record.take_errors_of(nameless)
+        record.found(device)
+        return record
+
+    def answered(self, outcome: Answer) -> None:
+        """A reading arrived."""
+        reading = outcome.reading
+        record = self.records.get(outcome.device.uuid)
+        if record is None or record.device is not outcome.device:
+            return
+        record.fold(reading)
+        if reading.succeeded:
+            self._last_success[reading.cadence] = reading.finished_unix_seconds
+
+    def overdue(self, subject: str, flight: Flight, retry_at_monotonic_seconds: float) -> None:
+        """A call is over its deadline; its thread is no longer waited for."""
+        self.flights[subject] = flight
+        if subject == DRIVER:
+            self._count_driver_error(flight.function, OVERDUE)
+            return
+        record = self.records.get(subject)
+        if record is None:
+            index = int(subject.removeprefix(subject_of(0)[:-1]))
+            record = self._add(subject, index, "")
+            record.listed = True
+        record.count_error(flight.function, OVERDUE)
+        record.hung = True
+        record.hangs += 1
+        record.hung_at_monotonic_seconds = flight.started_monotonic_seconds
+        record.retry_at_monotonic_seconds = retry_at_monotonic_seconds
+
+    def returned(self, flight: Flight) -> None:
+        """A call that was given up has returned after all. The GPU stays hung until it answers."""
+        self.flights = {
+            subject: known for subject, known in self.flights.items() if known is not flight
+        }
+
+    def _record_at(self, index: int) -> Record:
+        for record in self.records.values():
+            if record.index == index and record.device is None:
+                return record
+        return self._add(subject_of(index), index, "")
+
+    def _add(self, subject: str, index: int, uuid: str) -> Record:
+        record = Record(
+            subject=subject, index=index, uuid=uuid, pci_bus_id="", folding=self.folding
+        )
+        self.records[subject] = record
+        return record
+
+    def _count_driver_error(self, function: str, code: int) -> None:
+        self.errors[function, code] = self.errors.get((function, code), 0) + 1
+
+    def snapshot(
+        self,
+        now_unix_seconds: float,
+        now_monotonic_seconds: float,
+        bus: frozenset[str] | None,
+        expected: int | None,
+    ) -> Snapshot:
+        """What is known now, fit to be handed to other threads."""
+        self._sequence += 1
+        self._name_by_elimination(bus)
+        known = {record.pci_bus_id for record in self.records.values()}
+        gpus = [self._view(record, bus, now_monotonic_seconds) for record in self._in_order()]
+        gpus += [self._hidden(address) for address in sorted((bus or frozenset()) - known)]
+        fault = "" if self.session_open else "the driver was not asked yet"
+        if self.session_code:
+            fault = remedy_for(self.session_code)
+        return Snapshot(
+            sequence=self._sequence,
+            taken_unix_seconds=now_unix_seconds,
+            driver=Driver(
+                fault=fault,
+                texts=self._texts if self.session_open else {},
+                visible=self._count if self.session_open else 0,
+                overdue_call=self._overdue_call(DRIVER, now_monotonic_seconds),
+                errors=dict(self.errors),
+            ),
+            expected=expected if expected is not None else None if bus is None else len(bus),
+            gpus=tuple(gpus),
+            last_success_unix_seconds=dict(self._last_success),
+            stale_after_seconds=self.stale_after_seconds,
+        )
+
+    def _in_order(self) -> Iterable[Record]:
+        return sorted(
+            self.records.values(), key=lambda record: (record.index is None, record.index or 0)
+        )
+
+    def _name_by_elimination(self, bus: frozenset[str] | None) -> None:
+        """A GPU that was lost before we started has no readable PCI address; but the bus has it.
+
+        NVML lists in the order of the bus, so what is left over on both sides belongs together.
+        """
+        nameless = [
+            record for record in self._in_order() if not record.pci_bus_id and record.listed
+        ]
+        named = {record.pci_bus_id: record for record in self.records.values() if record.pci_bus_id}
+        left_over = sorted(
+            address for address in bus or () if address not in named or not named[address].listed
+        )
+        if not nameless or len(nameless) != len(left_over):
+            return
+        for record, address in zip(nameless, left_over, strict=True):
+            record.pci_bus_id = address
+            known = named.get(address)
+            if known is not None:
+                # It was here in an earlier session, perhaps at another index: the same GPU.
+                del self.records[known.subject]
+                record.continue_as(known)
+
+    def _overdue_call(self, subject: str, now_monotonic_seconds: float) -> OverdueCall | None:
+        flight = self.flights.get(subject)
+        if flight is None:
+            return None
+        seconds = now_monotonic_seconds - flight.started_monotonic_seconds
+        return OverdueCall(function=flight.function, seconds=seconds)
+
+    def _fresh(self, reading: Reading | None, now_monotonic_seconds: float) -> bool:
+        if reading is None:
+            return False
+        age = now_monotonic_seconds - reading.finished_monotonic_seconds
+        return age <= self.stale_after_seconds[reading.cadence]
+
+    def _view(
+        self, record: Record, bus: frozenset[str] | None, now_monotonic_seconds: float
+    ) -> GpuView:
+        state, code = judge(
+            Evidence(
+                hung=record.hung or self.driver_hung,
+                session_code=self.session_code or 0,
+                listed=record.listed,
+                on_bus=None if bus is None else record.pci_bus_id in bus,
+                code=record.code,
+                fresh=self._fresh(record.newest, now_monotonic_seconds),
+            )
+        )
+        return GpuView(
+            index=record.index,
+            uuid=record.uuid,
+            pci_bus_id=record.pci_bus_id,
+            state=state,
+            code=code,
+            texts=dict(record.texts),
+            readings=tuple(record.readings.values()),
+            windows=record.statistics(),
+            throttle_seconds=dict(record.throttle.seconds),
+            missing={
+                signal: why
+                for missing in record.missing.values()
+                for signal, why in missing.items()
+            },
+            errors=dict(record.errors),
+            implausible_readings=record.implausible_readings,
+            overdue_call=self._overdue_call(record.subject, now_monotonic_seconds),
+        )
+
+    def _hidden(self, address: str) -> GpuView:
+        state = (
+            State.HIDDEN if self.session_open else State.HUNG if self.driver_hung else State.UNKNOWN
+        )
+        return GpuView(
+            index=None,
+            uuid="",
+            pci_bus_id=address,
+            state=state,
+            code=self.session_code or None,
+            texts={},
+            readings=(),
+            windows={},
+            throttle_seconds={},
+            missing={},
+            errors={},
+            implausible_readings=0,
+            overdue_call=None,
+        )

@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""The one gate to NVML. Every call of it goes through a line, so that it can be watched."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from veo_exporter.clock import Clock
+from veo_exporter.gpu.codes import UNREADABLE, ReturnCode, code_name
+
+Handle = Any
+"""What NVML calls a device: opaque, and dead once the session that gave it has ended."""
+
+
+class NvmlError(Exception):
+    """A call that did not succeed."""
+
+    def __init__(self, function: str, code: int, detail: str = "") -> None:
+        super().__init__(f"{function}: {code_name(code)}" + (f" ({detail})" if detail else ""))
+        self.function = function
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A call that has not returned yet."""
+
+    function: str
+    started_monotonic_seconds: float
+
+
+class Line:
+    """One thread's line to NVML; the watching thread sees in `flight` what is being waited for."""
+
+    def __init__(self, library: Any, clock: Clock) -> None:
+        self.library: Final = library
+        self.flight: Flight | None = None
+        self._clock = clock
+
+    def call(self, function: str, *arguments: Any) -> Any:
+        """Call an NVML function by its name. Raises NvmlError, and nothing else."""
+        library = self.library
+        self.flight = Flight(function, self._clock.monotonic_seconds())
+        try:
+            return getattr(library, function)(*arguments)
+        except library.NVMLError as error:
+            raise NvmlError(function, int(error.value)) from None
+        except AttributeError:
+            raise NvmlError(function, ReturnCode.FUNCTION_NOT_FOUND) from None
+        except Exception as error:
+            # The bindings decode text and build structures: what a broken driver answers can
+            # make them raise anything. It costs this value and no other.
+            raise NvmlError(function, UNREADABLE, repr(error)) from error
+        finally:
+            self.flight = None
+
+
+def load_library() -> Any:
+    """The bindings of nvidia-ml-py. They find libnvidia-ml.so.1 when the driver is opened."""
+    import pynvml
+
+    return pynvml

@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of NVML, and how its answers become base units: one row for each function.
+
+A new signal of a GPU is a row in the catalogue and a row here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from veo_exporter.catalog import gpu as catalog
+from veo_exporter.gpu.codes import ReturnCode
+from veo_exporter.gpu.nvml import Handle, Line, NvmlError
+from veo_exporter.gpu.readings import Cadence, Raw, Signal
+from veo_exporter.units import (
+    megahertz_to_hertz,
+    millijoules_to_joules,
+    milliwatts_to_watts,
+    percent_to_ratio,
+)
+
+# Constants of nvml.h.
+_TEMPERATURE_GPU: Final = 0
+_CLOCK_SM: Final = 1
+_CLOCK_MEM: Final = 2
+_MEMORY_V2: Final = 0x02000028
+_NO_MEMORY_V2: Final = (ReturnCode.FUNCTION_NOT_FOUND, ReturnCode.ARGUMENT_VERSION_MISMATCH)
+
+MAX_PLAUSIBLE_CELSIUS: Final = 200.0
+"""DCGM drops readings above this too: some boards answer nonsense right after a reset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One question. `read` answers a number for each signal, None where this answer lacks it."""
+
+    signals: tuple[Signal, ...]
+    read: Callable[[Line, Handle], tuple[float | None, ...]]
+
+
+def _utilization(line: Line, gpu: Handle) -> tuple[float, float]:
+    rates = line.call("nvmlDeviceGetUtilizationRates", gpu)
+    return percent_to_ratio(rates.gpu), percent_to_ratio(rates.memory)
+
+
+def _memory(line: Line, gpu: Handle) -> tuple[float | None, ...]:
+    try:
+        memory = line.call("nvmlDeviceGetMemoryInfo", gpu, _MEMORY_V2)
+        return memory.total, memory.used, memory.free, memory.reserved
+    except NvmlError as error:
+        if error.code not in _NO_MEMORY_V2:
+            raise
+    # Drivers before 510 know only this form, in which "used" holds the reserve.
+    memory = line.call("nvmlDeviceGetMemoryInfo", gpu)
+    return memory.total, memory.used, memory.free, None
+
+
+def _clock_event_reasons(line: Line, gpu: Handle) -> tuple[float]:
+    try:
+        return (line.call("nvmlDeviceGetCurrentClocksEventReasons", gpu),)
+    except NvmlError as error:
+        if error.code != ReturnCode.FUNCTION_NOT_FOUND:
+            raise
+    # The name of the same call before driver 535.
+    return (line.call("nvmlDeviceGetCurrentClocksThrottleReasons", gpu),)
+
+
+def _engine_utilization(function: str) -> Callable[[Line, Handle], tuple[float]]:
+    def read(line: Line, gpu: Handle) -> tuple[float]:
+        percent, _window_microseconds = line.call(function, gpu)
+        return (percent_to_ratio(percent),)
+
+    return read
+
+
+def _converted(
+    convert: Callable[[float], float], function: str, *arguments: int
+) -> Callable[[Line, Handle], tuple[float]]:
+    def read(line: Line, gpu: Handle) -> tuple[float]:
+        return (convert(line.call(function, gpu, *arguments)),)
+
+    return read
+
+
+PROBES: Final[dict[Cadence, tuple[Probe, ...]]] = {
+    Cadence.FAST: (
+        Probe((catalog.UTILIZATION, catalog.MEMORY_COPY_UTILIZATION), _utilization),
+        Probe(
+            (
+                catalog.MEMORY_TOTAL,
+                catalog.MEMORY_USED,
+                catalog.MEMORY_FREE,
+                catalog.MEMORY_RESERVED,
+            ),
+            _memory,
+        ),
+        Probe((catalog.POWER,), _converted(milliwatts_to_watts, "nvmlDeviceGetPowerUsage")),
+        Probe(
+            (catalog.SM_CLOCK,), _converted(megahertz_to_hertz, "nvmlDeviceGetClockInfo", _CLOCK_SM)
+        ),
+        Probe(
+            (catalog.TEMPERATURE,), _converted(float, "nvmlDeviceGetTemperature", _TEMPERATURE_GPU)
+        ),
+        Probe((Raw.CLOCK_EVENT_REASONS,), _clock_event_reasons),
+    ),
+    Cadence.FULL: (
+        Probe(
+            (catalog.ENERGY,),
+            _converted(millijoules_to_joules, "nvmlDeviceGetTotalEnergyConsumption"),
+        ),
+        Probe(
+            (catalog.MEMORY_CLOCK,),
+            _converted(megahertz_to_hertz, "nvmlDeviceGetClockInfo", _CLOCK_MEM),
+        ),
+        Probe(
+            (catalog.ENCODER_UTILIZATION,), _engine_utilization("nvmlDeviceGetEncoderUtilization")
+        ),
+        Probe(
+            (catalog.DECODER_UTILIZATION,), _engine_utilization("nvmlDeviceGetDecoderUtilization")
+        ),
+    ),
+    Cadence.STATIC: (
+        Probe(
+            (catalog.POWER_LIMIT,),
+            _converted(milliwatts_to_watts, "nvmlDeviceGetEnforcedPowerLimit"),
+        ),
+        Probe(
+            (catalog.SM_CLOCK_MAX,),
+            _converted(megahertz_to_hertz, "nvmlDeviceGetMaxClockInfo", _CLOCK_SM),
+        ),
+        Probe(
+            (catalog.MEMORY_CLOCK_MAX,),
+            _converted(megahertz_to_hertz, "nvmlDeviceGetMaxClockInfo", _CLOCK_MEM),
+        ),
+    ),
+}
+
+TEXTS: Final = {"name": "nvmlDeviceGetName", "vbios_version": "nvmlDeviceGetVbiosVersion"}
+"""Labels of the info row, with the functions that give them."""
+
+DRIVER_TEXTS: Final = {
+    "driver_version": "nvmlSystemGetDriverVersion",
+    "nvml_version": "nvmlSystemGetNVMLVersion",
+    "cuda_version": "nvmlSystemGetCudaDriverVersion_v2",
+}
+"""The same for the driver as a whole."""
+
+
+def plausible(signal: Signal, value: float) -> bool:
+    """Whether a value can be true. The driver has been seen to say 101 % and 255 degrees."""
+    if isinstance(signal, Raw):
+        return True
+    if signal.name.endswith("_ratio"):
+        return 0.0 <= value <= 1.0
+    if signal is catalog.TEMPERATURE:
+        return value <= MAX_PLAUSIBLE_CELSIUS
+    return value >= 0.0

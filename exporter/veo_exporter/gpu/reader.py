@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""Asking one GPU one group of questions."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from veo_exporter.clock import Clock
+from veo_exporter.gpu.codes import Meaning, meaning_of
+from veo_exporter.gpu.nvml import Line, NvmlError
+from veo_exporter.gpu.probes import PROBES, TEXTS, Probe, plausible
+from veo_exporter.gpu.readings import Cadence, Device, Failure, Reading, Signal, WhyNot
+
+_WHY_NOT = {Meaning.UNSUPPORTED: WhyNot.NOT_SUPPORTED, Meaning.FORBIDDEN: WhyNot.NOT_PERMITTED}
+_ENDS_THE_ROUND = (Meaning.GPU_GONE, Meaning.REINITIALISE, Meaning.RESTART)
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What has been heard so far."""
+
+    values: dict[Signal, float] = field(default_factory=dict)
+    missing: dict[Signal, WhyNot] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    implausible: int = 0
+    code: int = 0
+    answered: bool = False
+
+    def take(self, probe: Probe, numbers: tuple[float | None, ...]) -> None:
+        self.answered = True
+        for signal, number in zip(probe.signals, numbers, strict=True):
+            if number is None:
+                self.missing[signal] = WhyNot.NOT_SUPPORTED
+            elif plausible(signal, number):
+                self.values[signal] = number
+            else:
+                self.implausible += 1
+
+    def take_failure(self, probe: Probe, error: NvmlError) -> bool:
+        """Note a failure; gives whether anything else is worth asking."""
+        meaning = meaning_of(error.code)
+        if meaning in _WHY_NOT:
+            self.missing.update(dict.fromkeys(probe.signals, _WHY_NOT[meaning]))
+            return True
+        self.failures.append(Failure(function=error.function, code=error.code))
+        if meaning in _ENDS_THE_ROUND:
+            self.code = error.code
+            self.values.clear()
+            return False
+        if meaning is Meaning.GPU_ILL:
+            self.code = error.code
+        return True
+
+
+def read_gpu(
+    line: Line, device: Device, cadence: Cadence, skipped: Collection[Signal], clock: Clock
+) -> Reading:
+    """Read a group of signals, less those known to be missing.
+
+    One failure costs one value, unless it says that the GPU or the session is gone.
+    """
+    notes = _Notes()
+    texts: dict[str, str] = {}
+    for probe in PROBES[cadence]:
+        if skipped and all(signal in skipped for signal in probe.signals):
+            continue
+        try:
+            notes.take(probe, probe.read(line, device.handle))
+        except NvmlError as error:
+            if not notes.take_failure(probe, error):
+                break
+    else:
+        if cadence is Cadence.STATIC:
+            texts = _read_texts(line, device, notes.failures)
+    if not notes.code and notes.failures and not notes.answered:
+        # Not one question was answered: whatever the code, this GPU is not to be trusted.
+        notes.code = notes.failures[0].code
+    return Reading(
+        cadence=cadence,
+        finished_unix_seconds=clock.unix_seconds(),
+        finished_monotonic_seconds=clock.monotonic_seconds(),
+        values=notes.values,
+        texts=texts,
+        failures=tuple(notes.failures),
+        missing=notes.missing,
+        implausible=notes.implausible,
+        code=notes.code,
+    )
+
+
+def _read_texts(line: Line, device: Device, failures: list[Failure]) -> dict[str, str]:
+    texts = {}
+    for label, function in TEXTS.items():
+        try:
+            texts[label] = str(line.call(function, device.handle))
+        except NvmlError as error:
+            if meaning_of(error.code) not in _WHY_NOT:
+                failures.append(Failure(function=function, code=error.code))
+    return texts

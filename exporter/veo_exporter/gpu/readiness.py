@@ -1,0 +1,25 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""What of the GPUs is withdrawn now, in words."""
+
+from veo_exporter.gpu.readings import Cadence, Snapshot, State
+
+
+def withdrawn_groups(snapshot: Snapshot, now_monotonic_seconds: float) -> list[str]:
+    """A sentence for each thing that a complete page would have and this one has not."""
+    if snapshot.driver.fault:
+        return [f"GPUs: {snapshot.driver.fault}"]
+    sentences = []
+    for gpu in snapshot.gpus:
+        name = f"GPU {gpu.index if gpu.index is not None else '?'} ({gpu.uuid or gpu.pci_bus_id or 'no name'})"
+        shown = {
+            reading.cadence
+            for reading in gpu.readings
+            if not snapshot.withdrawn(reading, now_monotonic_seconds)
+        }
+        absent = [cadence.value for cadence in Cadence if cadence not in shown]
+        if gpu.state is not State.OK:
+            sentences.append(f"{name}: {gpu.state.value}")
+        elif absent:
+            sentences.append(f"{name}: {', '.join(absent)} withdrawn")
+    return sentences

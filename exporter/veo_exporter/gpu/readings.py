@@ -1,0 +1,169 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""What was read from GPUs: the types that travel from the driver to the page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from veo_exporter.catalog import MetricSpec
+from veo_exporter.catalog.gpu import THROTTLE_SECONDS
+from veo_exporter.gpu.nvml import Handle
+
+
+class Cadence(Enum):
+    """How often a group of signals is read; the value is the group's name in labels."""
+
+    FAST = "gpu_fast"
+    FULL = "gpu_full"
+    STATIC = "gpu_static"
+
+
+class Raw(Enum):
+    """Signals that are no metric themselves; the value is the metric that is made of them."""
+
+    CLOCK_EVENT_REASONS = THROTTLE_SECONDS.name
+
+
+Signal = MetricSpec | Raw
+
+
+def signal_name(signal: Signal) -> str:
+    """The name of the metric that is absent when this signal is."""
+    return signal.value if isinstance(signal, Raw) else signal.name
+
+
+class State(Enum):
+    """What condition a GPU is in. The set is closed: alerts and dashboards lean on it."""
+
+    OK = "ok"
+    LOST = "lost"
+    HUNG = "hung"
+    RESET_REQUIRED = "reset_required"
+    HIDDEN = "hidden"
+    UNKNOWN = "unknown"
+
+
+class WhyNot(Enum):
+    """Why a signal is absent for as long as nothing changes."""
+
+    NOT_SUPPORTED = "not_supported"
+    NOT_PERMITTED = "not_permitted"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU as one session with the driver knows it."""
+
+    index: int
+    uuid: str
+    pci_bus_id: str
+    handle: Handle = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A call that did not give a value, unsupported ones aside."""
+
+    function: str
+    code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One GPU's group of signals: the values, how it went, and when.
+
+    A signal that failed is not in `values`; its failure is in `failures`, or in `missing` if it
+    will not be asked for again until the next static sweep.
+    """
+
+    cadence: Cadence
+    finished_unix_seconds: float
+    finished_monotonic_seconds: float
+    values: Mapping[Signal, float]
+    texts: Mapping[str, str]
+    failures: tuple[Failure, ...]
+    missing: Mapping[Signal, WhyNot]
+    implausible: int
+    code: int
+    """The return code that decides the GPU's state; 0 if nothing speaks against it."""
+
+    @property
+    def succeeded(self) -> bool:
+        return self.code == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """A signal over its trailing window; the mean is weighted by time."""
+
+    minimum: float
+    mean: float
+    peak: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverdueCall:
+    """A call that is over its deadline and has not returned."""
+
+    function: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuView:
+    """Everything known of one GPU at the time of a snapshot. `index` is None and `uuid` empty
+    where only the PCI bus knows of it."""
+
+    index: int | None
+    uuid: str
+    pci_bus_id: str
+    state: State
+    code: int | None
+    texts: Mapping[str, str]
+    readings: tuple[Reading, ...]
+    windows: Mapping[MetricSpec, Statistics]
+    throttle_seconds: Mapping[str, float]
+    missing: Mapping[Signal, WhyNot]
+    errors: Mapping[tuple[str, int], int]
+    implausible_readings: int
+    overdue_call: OverdueCall | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """The driver, as far as a session with it could be opened."""
+
+    fault: str
+    """Empty while a session is open; else what is wrong and what helps."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    visible: int = 0
+    overdue_call: OverdueCall | None = None
+    errors: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The node's GPUs at one time. Readings carry their own time: see `freshness`."""
+
+    sequence: int
+    taken_unix_seconds: float
+    driver: Driver
+    expected: int | None
+    gpus: tuple[GpuView, ...]
+    last_success_unix_seconds: Mapping[Cadence, float]
+    stale_after_seconds: Mapping[Cadence, float]
+
+    def withdrawn(self, reading: Reading, now_monotonic_seconds: float) -> bool:
+        """Whether a reading is too old to be shown."""
+        age = now_monotonic_seconds - reading.finished_monotonic_seconds
+        return age > self.stale_after_seconds[reading.cadence]
+
+    def current_values(self, gpu: GpuView, now_monotonic_seconds: float) -> Mapping[Signal, float]:
+        """A GPU's values that may be shown."""
+        return {
+            signal: value
+            for reading in gpu.readings
+            if not self.withdrawn(reading, now_monotonic_seconds)
+            for signal, value in reading.values.items()
+        }

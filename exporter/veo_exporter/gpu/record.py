@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept of one GPU from sample to sample."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from veo_exporter.catalog import MetricSpec
+from veo_exporter.catalog.gpu import WINDOWS
+from veo_exporter.gpu.codes import Meaning, meaning_of
+from veo_exporter.gpu.readings import (
+    Cadence,
+    Device,
+    Raw,
+    Reading,
+    Signal,
+    Statistics,
+    WhyNot,
+)
+from veo_exporter.gpu.throttle import ThrottleClock
+from veo_exporter.gpu.window import TrailingWindow
+
+HANGS_FORGIVEN_AFTER_SECONDS: Final = 600.0
+"""A GPU that hangs again and again is asked ever less often; this long without, and it is trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """How samples are folded: the trailing window's length, and how long a sample may stand for."""
+
+    window_seconds: float
+    longest_step_seconds: float
+
+
+@dataclass(slots=True)
+class Record:
+    """One GPU. `device` is None while NVML does not give it to us."""
+
+    subject: str
+    index: int | None
+    uuid: str
+    pci_bus_id: str
+    folding: Folding
+    device: Device | None = None
+    listed: bool = False
+    look_up_code: int = 0
+    hung: bool = False
+    hangs: int = 0
+    hung_at_monotonic_seconds: float = 0.0
+    retry_at_monotonic_seconds: float = 0.0
+    readings: dict[Cadence, Reading] = field(default_factory=dict)
+    missing: dict[Cadence, dict[Signal, WhyNot]] = field(default_factory=dict)
+    recheck: set[Cadence] = field(default_factory=set)
+    implausible_readings: int = 0
+    texts: dict[str, str] = field(default_factory=dict)
+    errors: dict[tuple[str, int], int] = field(default_factory=dict)
+    windows: dict[MetricSpec, TrailingWindow] = field(default_factory=dict)
+    throttle: ThrottleClock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.throttle = ThrottleClock(self.folding.longest_step_seconds)
+
+    @property
+    def newest(self) -> Reading | None:
+        return max(
+            self.readings.values(),
+            key=lambda reading: reading.finished_monotonic_seconds,
+            default=None,
+        )
+
+    @property
+    def code(self) -> int | None:
+        """What speaks against this GPU: its newest reading, or an illness that any group told."""
+        if self.look_up_code:
+            return self.look_up_code
+        newest = self.newest
+        if newest is None or newest.code:
+            return newest.code if newest else None
+        return next(
+            (r.code for r in self.readings.values() if meaning_of(r.code) is Meaning.GPU_ILL), 0
+        )
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is worth asking at every tick; else it is looked up again at the full cadence."""
+        newest = self.newest
+        silent = newest is not None and newest.code != 0 and not newest.values
+        return self.device is not None and not silent and not self.hung
+
+    def count_error(self, function: str, code: int) -> None:
+        self.errors[function, code] = self.errors.get((function, code), 0) + 1
+
+    def take_errors_of(self, other: "Record") -> None:
+        """Go on counting where another record of the same GPU left off."""
+        for key, count in other.errors.items():
+            self.errors[key] = self.errors.get(key, 0) + count
+
+    def continue_as(self, known: "Record") -> None:
+        """This record turns out to be of a GPU that was known before: take over what it was."""
+        self.uuid = known.uuid
+        self.texts = known.texts
+        self.windows = known.windows
+        self.throttle = known.throttle
+        self.implausible_readings += known.implausible_readings
+        self.take_errors_of(known)
+
+    def refold(self, folding: Folding) -> None:
+        """Fold in another way from now on."""
+        self.folding = folding
+        self.windows.clear()
+        self.throttle.longest_step_seconds = folding.longest_step_seconds
+
+    def found(self, device: Device) -> None:
+        """NVML gave us the GPU, perhaps again and at another index."""
+        self.device = device
+        self.index = device.index
+        self.pci_bus_id = device.pci_bus_id
+        self.listed = True
+        self.look_up_code = 0
+
+    def gone(self) -> None:
+        """Nothing that was read is true any more."""
+        self.device = None
+        self.readings.clear()
+
+    def skipped(self, cadence: Cadence) -> Mapping[Signal, WhyNot]:
+        """Signals not worth asking for before the next static sweep."""
+        return {} if cadence in self.recheck else self.missing.get(cadence, {})
+
+    def ask_for_everything(self) -> None:
+        """Forget what was not supported: rights and MIG modes change."""
+        self.recheck = set(Cadence)
+
+    def fold(self, reading: Reading) -> None:
+        """Take a reading in."""
+        self.hung = False
+        if reading.code and not reading.values:
+            self.readings.clear()
+        self.readings[reading.cadence] = reading
+        self.missing[reading.cadence] = {**self.skipped(reading.cadence), **reading.missing}
+        self.recheck.discard(reading.cadence)
+        self.texts.update(reading.texts)
+        self.implausible_readings += reading.implausible
+        for failure in reading.failures:
+            self.count_error(failure.function, failure.code)
+        at = reading.finished_monotonic_seconds
+        for signal, value in reading.values.items():
+            if signal is Raw.CLOCK_EVENT_REASONS:
+                self.throttle.add(at, int(value))
+            elif signal in WINDOWS and isinstance(signal, MetricSpec):
+                window = self.windows.get(signal)
+                if window is None:
+                    window = self.windows[signal] = TrailingWindow(
+                        self.folding.window_seconds, self.folding.longest_step_seconds
+                    )
+                window.add(at, value)
+        if self.hangs and at - self.hung_at_monotonic_seconds > HANGS_FORGIVEN_AFTER_SECONDS:
+            self.hangs = 0
+
+    def statistics(self) -> dict[MetricSpec, Statistics]:
+        """The trailing window of each fast signal that the newest fast reading has."""
+        fast = self.readings.get(Cadence.FAST)
+        values = fast.values if fast else {}
+        found = (
+            (signal, window.statistics())
+            for signal, window in self.windows.items()
+            if signal in values
+        )
+        return {signal: statistics for signal, statistics in found if statistics}

@@ -1,0 +1,381 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""Samples the node's GPUs for ever, and waits for no call that does not return.
+
+Two threads: the sampler's own plans, watches and publishes, and never calls NVML; a worker calls
+NVML. A call over its deadline marks its GPU hung; the worker is left behind with it and a fresh one
+carries on with the others. If that one gets stuck too, the driver itself holds a lock: all GPUs are
+hung, and nothing is called until one call returns.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from veo_exporter.clock import Clock
+from veo_exporter.gpu.codes import remedy_for
+from veo_exporter.gpu.ledger import DRIVER, Ledger
+from veo_exporter.gpu.news import News
+from veo_exporter.gpu.nvml import Flight, Line
+from veo_exporter.gpu.reader import read_gpu
+from veo_exporter.gpu.readings import Cadence, Device, Snapshot
+from veo_exporter.gpu.record import Folding, Record
+from veo_exporter.gpu.schedule import Schedule
+from veo_exporter.gpu.session import (
+    Answer,
+    Closed,
+    Counted,
+    Found,
+    Opened,
+    Outcome,
+    close_session,
+    count_gpus,
+    ends_session,
+    find_gpu,
+    open_session,
+)
+from veo_exporter.gpu.worker import Round, Task, Worker
+
+log = structlog.get_logger(__name__)
+
+LEAST_STALE_AFTER_SECONDS: Final = 5.0
+INTERVALS_UNTIL_STALE: Final = 3
+PUBLISH_INTERVAL_SECONDS: Final = 1.0
+"""Nobody scrapes more often; faster samples go into the windows."""
+LONGEST_HANG_BACKOFF_SECONDS: Final = 60.0
+STUCK_THREADS_OF_A_LOCKED_DRIVER: Final = 2
+CLOSE_DEADLINE_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How often and how patiently GPUs are sampled. The settings of the same names say more."""
+
+    fast_interval_seconds: float
+    full_interval_seconds: float
+    static_interval_seconds: float
+    window_seconds: float
+    call_deadline_seconds: float
+    start_deadline_seconds: float
+
+    @property
+    def intervals(self) -> dict[Cadence, float]:
+        return {
+            Cadence.FAST: self.fast_interval_seconds,
+            Cadence.FULL: self.full_interval_seconds,
+            Cadence.STATIC: self.static_interval_seconds,
+        }
+
+    @property
+    def stale_after_seconds(self) -> dict[Cadence, float]:
+        return {
+            cadence: max(INTERVALS_UNTIL_STALE * interval, LEAST_STALE_AFTER_SECONDS)
+            for cadence, interval in self.intervals.items()
+        }
+
+    @property
+    def folding(self) -> Folding:
+        return Folding(self.window_seconds, INTERVALS_UNTIL_STALE * self.fast_interval_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stuck:
+    """A worker that was left behind."""
+
+    worker: Worker[Outcome]
+    subject: str
+    flight: Flight
+
+
+class Sampler:
+    """The node's GPUs, sampled. `latest` is replaced as a whole and may be read from any thread."""
+
+    def __init__(
+        self,
+        *,
+        load_library: Callable[[], Any],
+        pci_functions: Callable[[], frozenset[str] | None],
+        expected: int | None,
+        timing: Timing,
+        clock: Clock,
+    ) -> None:
+        self._load_library = load_library
+        self._pci_functions = pci_functions
+        self._clock = clock
+        self._wake = threading.Event()
+        self._stop_asked = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gpu-sampler", daemon=True)
+        self._stuck: list[_Stuck] = []
+        self._worker: Worker[Outcome] | None = None
+        self._leaving: Worker[Outcome] | None = None
+        self._workers_made = 0
+        self._library: Any = None
+        self._news = News()
+        self._published_at = float("-inf")
+        self._bus: frozenset[str] | None = None
+        self._asked: tuple[Timing, int | None] | None = None
+        self._timing = timing
+        self._expected = expected
+        self._schedule = Schedule(timing.intervals)
+        self._ledger = Ledger(timing.folding, timing.stale_after_seconds)
+        self.latest: Snapshot = self._ledger.snapshot(
+            clock.unix_seconds(), clock.monotonic_seconds(), None, expected
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin; the first snapshot with data follows as fast as the driver answers."""
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float) -> bool:
+        """End and give the session back, but wait no longer than this; False if it was not given back."""
+        self._stop_asked.set()
+        self._wake.set()
+        self._thread.join(timeout_seconds)
+        return not self._thread.is_alive() and not self._ledger.session_open
+
+    def reconfigure(self, timing: Timing, expected: int | None) -> None:
+        """Take other settings; they hold from the next tick on."""
+        self._asked = (timing, expected)
+        self._wake.set()
+
+    def _run(self) -> None:
+        while True:
+            # Cleared before looking: whatever is set later wakes the wait below.
+            self._wake.clear()
+            if self._stop_asked.is_set():
+                break
+            self._take_settings()
+            self._collect_returned()
+            self._carry_out(self._due_tasks())
+            self._publish(at_once=False)
+            if not self._stop_asked.is_set():
+                self._wake.wait(self._schedule.seconds_until_next(self._clock.monotonic_seconds()))
+        self._close()
+
+    def _take_settings(self) -> None:
+        asked, self._asked = self._asked, None
+        if asked is None or asked == (self._timing, self._expected):
+            return
+        self._timing, self._expected = asked
+        self._schedule = Schedule(self._timing.intervals)
+        self._ledger.refold(self._timing.folding, self._timing.stale_after_seconds)
+
+    # What to ask.
+
+    def _due_tasks(self) -> list[Task[Outcome]]:
+        due = self._schedule.due(self._clock.monotonic_seconds())
+        if Cadence.FULL in due:
+            self._bus = self._pci_functions()
+        if self._ledger.driver_hung:
+            return []
+        driver_asked = any(stuck.subject == DRIVER for stuck in self._stuck)
+        if not self._ledger.session_open:
+            return [] if driver_asked or Cadence.FULL not in due else [self._open_task()]
+        tasks: list[Task[Outcome]] = []
+        for cadence in due:
+            tasks += [
+                self._read_task(record.device, record, cadence)
+                for record in self._readable()
+                if record.device is not None
+            ]
+        if Cadence.FULL in due and not driver_asked:
+            tasks.append(Task(DRIVER, self._timing.call_deadline_seconds, count_gpus))
+        return tasks
+
+    def _readable(self) -> list[Record]:
+        # Those that hung before come last: if they do so again, the others have been read.
+        answering = [record for record in self._ledger.records.values() if record.answers]
+        return sorted(answering, key=lambda record: (record.hangs, record.index or 0))
+
+    def _open_task(self) -> Task[Outcome]:
+        return Task(DRIVER, self._timing.start_deadline_seconds, open_session)
+
+    def _find_task(self, index: int) -> Task[Outcome]:
+        subject = self._ledger.subject_at(index)
+        return Task(subject, self._timing.start_deadline_seconds, partial(find_gpu, index=index))
+
+    def _read_task(self, device: Device, record: Record, cadence: Cadence) -> Task[Outcome]:
+        if cadence is Cadence.STATIC:
+            record.ask_for_everything()
+
+        def read(line: Line) -> Answer:
+            reading = read_gpu(line, device, cadence, record.skipped(cadence), self._clock)
+            return Answer(device=device, reading=reading)
+
+        return Task(record.subject, self._timing.call_deadline_seconds, read)
+
+    # What the answers lead to.
+
+    def _absorb(self, outcome: Outcome) -> list[Task[Outcome]]:
+        ledger = self._ledger
+        match outcome:
+            case Opened():
+                ledger.opened(outcome)
+                if outcome.code == 0:
+                    return [Task(DRIVER, self._timing.start_deadline_seconds, count_gpus)]
+            case Counted():
+                if ends_session(outcome.code):
+                    return self._reopen(outcome.code)
+                return [
+                    self._find_task(index)
+                    for index in ledger.counted(outcome, self._clock.monotonic_seconds())
+                ]
+            case Found():
+                if ends_session(outcome.code):
+                    return self._reopen(outcome.code)
+                record = ledger.found(outcome)
+                if record is not None and record.device is not None:
+                    return [self._read_task(record.device, record, cadence) for cadence in Cadence]
+            case Answer():
+                ledger.answered(outcome)
+                if ends_session(outcome.reading.code):
+                    return self._reopen(outcome.reading.code)
+            case Closed():
+                pass
+        return []
+
+    def _reopen(self, code: int) -> list[Task[Outcome]]:
+        if not self._ledger.session_open:
+            # Several calls of one round tell of the same end.
+            return []
+        log.warning("session with the driver ended", remedy=remedy_for(code))
+        self._ledger.closed(code)
+        close = Task[Outcome](DRIVER, self._timing.call_deadline_seconds, close_session)
+        return [close, self._open_task()]
+
+    # Asking, and watching those who ask.
+
+    def _carry_out(self, tasks: list[Task[Outcome]]) -> None:
+        while tasks and not self._stop_asked.is_set():
+            round = Round(tuple(tasks))
+            worker = self._submit(round)
+            absorbed = 0
+            following: list[Task[Outcome]] = []
+            while True:
+                self._wake.wait(self._patience(round, worker))
+                self._wake.clear()
+                finished = round.finished or worker.ended
+                for outcome in round.results[absorbed:]:
+                    absorbed += 1
+                    following += self._absorb(outcome)
+                if finished:
+                    tasks = following
+                    break
+                if self._stop_asked.is_set():
+                    round.abandoned = True
+                    self._leaving, self._worker = worker, None
+                    return
+                self._collect_returned()
+                flight, task = worker.line.flight, round.current
+                # The same flight once more: only then was it surely this task's.
+                if flight and self._overdue(flight, task) and worker.line.flight is flight:
+                    rest = self._leave_behind(worker, round, flight)
+                    tasks = [] if self._ledger.driver_hung else rest + following
+                    break
+                self._publish(at_once=False)
+
+    def _submit(self, round: Round[Outcome]) -> Worker[Outcome]:
+        if self._library is None:
+            self._library = self._load_library()
+        if self._worker is None or self._worker.ended:
+            self._workers_made += 1
+            name = f"gpu-nvml-{self._workers_made}"
+            self._worker = Worker(self._library, self._clock, self._wake, name)
+        self._worker.submit(round)
+        return self._worker
+
+    def _patience(self, round: Round[Outcome], worker: Worker[Outcome]) -> float:
+        if round.finished or worker.ended:
+            return 0.0
+        flight, task = worker.line.flight, round.current
+        remaining = task.deadline_seconds
+        if flight is not None:
+            remaining -= self._clock.monotonic_seconds() - flight.started_monotonic_seconds
+        return min(max(remaining, 0.0), PUBLISH_INTERVAL_SECONDS)
+
+    def _overdue(self, flight: Flight, task: Task[Outcome]) -> bool:
+        seconds = self._clock.monotonic_seconds() - flight.started_monotonic_seconds
+        return seconds >= task.deadline_seconds
+
+    def _leave_behind(
+        self, worker: Worker[Outcome], round: Round[Outcome], flight: Flight
+    ) -> list[Task[Outcome]]:
+        """Abandon a worker with its GPU; gives the tasks that a fresh one should go on with."""
+        round.abandoned = True
+        subject = round.current.subject
+        self._worker = None
+        self._stuck.append(_Stuck(worker, subject, flight))
+        record = self._ledger.records.get(subject)
+        hangs = record.hangs if record else 0
+        backoff = min(self._timing.full_interval_seconds * 2**hangs, LONGEST_HANG_BACKOFF_SECONDS)
+        self._ledger.overdue(subject, flight, self._clock.monotonic_seconds() + backoff)
+        self._judge_driver()
+        log.warning(
+            "NVML call is over its deadline; its thread is left behind",
+            function=flight.function,
+            subject=subject,
+            stuck_threads=len(self._stuck),
+        )
+        self._publish(at_once=True)
+        return [task for task in round.tasks[round.place + 1 :] if task.subject != subject]
+
+    def _collect_returned(self) -> None:
+        for stuck in [stuck for stuck in self._stuck if stuck.worker.ended]:
+            self._stuck.remove(stuck)
+            self._ledger.returned(stuck.flight)
+            log.info(
+                "NVML call returned late", function=stuck.flight.function, subject=stuck.subject
+            )
+        self._judge_driver()
+
+    def _judge_driver(self) -> None:
+        opening = (
+            any(stuck.subject == DRIVER for stuck in self._stuck) and not self._ledger.session_open
+        )
+        self._ledger.driver_hung = opening or len(self._stuck) >= STUCK_THREADS_OF_A_LOCKED_DRIVER
+
+    # What others see.
+
+    def _publish(self, *, at_once: bool) -> None:
+        now = self._clock.monotonic_seconds()
+        interval = min(PUBLISH_INTERVAL_SECONDS, self._timing.full_interval_seconds)
+        # Half a tick of grace, so that 1 s samples are published each second and not every other.
+        grace = self._timing.fast_interval_seconds / 2
+        if not at_once and now - self._published_at < interval - grace:
+            return
+        self._published_at = now
+        self.latest = self._ledger.snapshot(
+            self._clock.unix_seconds(), now, self._bus, self._expected
+        )
+        self._news.tell(self.latest)
+
+    def _close(self) -> None:
+        """Give the session back, unless something is stuck: it would keep this thread as well."""
+        if self._stuck or not self._ledger.session_open:
+            return
+        deadline = self._clock.monotonic_seconds() + CLOSE_DEADLINE_SECONDS
+        leaving = self._leaving
+        if leaving is not None and not self._wait_until(lambda: leaving.ended, deadline):
+            return
+        round = Round[Outcome]((Task(DRIVER, CLOSE_DEADLINE_SECONDS, close_session),))
+        worker = self._submit(round)
+        if self._wait_until(lambda: round.finished, deadline):
+            self._ledger.session_code = None
+            worker.dismiss()
+
+    def _wait_until(self, holds: Callable[[], bool], deadline_monotonic_seconds: float) -> bool:
+        while not holds():
+            remaining = deadline_monotonic_seconds - self._clock.monotonic_seconds()
+            if remaining <= 0:
+                return False
+            self._wake.wait(remaining)
+            self._wake.clear()
+        return True

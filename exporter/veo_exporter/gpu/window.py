@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""A signal's trailing minimum, mean and peak."""
+
+from collections import deque
+from typing import Final
+
+from veo_exporter.gpu.readings import Statistics
+
+BUCKETS: Final = 30
+"""The window is kept in this many parts, so that a sample costs the same at 1 Hz and at 50 Hz.
+It reaches back its length and at most one part more: no peak inside the length is ever left out.
+"""
+
+
+class _Bucket:
+    __slots__ = ("maximum", "minimum", "start", "weight", "weighted")
+
+    def __init__(self, start: float, value: float) -> None:
+        self.start = start
+        self.minimum = value
+        self.maximum = value
+        self.weighted = 0.0
+        self.weight = 0.0
+
+    def add(self, value: float, step: float) -> None:
+        self.minimum = min(self.minimum, value)
+        self.maximum = max(self.maximum, value)
+        self.weighted += value * step
+        self.weight += step
+
+
+class TrailingWindow:
+    """Folds samples that come in the order of time.
+
+    A sample stands for the time since the one before, but for no longer than `longest_step`: what
+    happened in a gap is not known, and is not made up. Nor is what was before the first.
+    """
+
+    def __init__(self, length_seconds: float, longest_step_seconds: float) -> None:
+        self._length = length_seconds
+        self._longest_step = longest_step_seconds
+        self._buckets: deque[_Bucket] = deque()
+        self._sealed: tuple[float, float, float, float] | None = None
+        self._last: float | None = None
+
+    def add(self, at_monotonic_seconds: float, value: float) -> None:
+        """Take a sample in."""
+        step = 0.0 if self._last is None else at_monotonic_seconds - self._last
+        self._last = at_monotonic_seconds
+        newest = self._buckets[-1] if self._buckets else None
+        if newest is None or at_monotonic_seconds >= newest.start + self._length / BUCKETS:
+            newest = _Bucket(at_monotonic_seconds, value)
+            self._seal(at_monotonic_seconds)
+            self._buckets.append(newest)
+        newest.add(value, min(step, self._longest_step))
+
+    def _seal(self, now: float) -> None:
+        buckets = self._buckets
+        # A bucket's last sample is younger than the start of the one after it.
+        while len(buckets) > 1 and buckets[1].start < now - self._length:
+            buckets.popleft()
+        if len(buckets) == 1 and buckets[0].start + self._length / BUCKETS < now - self._length:
+            buckets.clear()
+        self._sealed = (
+            (
+                min(bucket.minimum for bucket in buckets),
+                max(bucket.maximum for bucket in buckets),
+                sum(bucket.weighted for bucket in buckets),
+                sum(bucket.weight for bucket in buckets),
+            )
+            if buckets
+            else None
+        )
+
+    def statistics(self) -> Statistics | None:
+        """The window that ends with the newest sample; None before the first."""
+        if not self._buckets:
+            return None
+        newest = self._buckets[-1]
+        low, high = newest.minimum, newest.maximum
+        weighted, weight = newest.weighted, newest.weight
+        if self._sealed is not None:
+            low, high = min(low, self._sealed[0]), max(high, self._sealed[1])
+            weighted, weight = weighted + self._sealed[2], weight + self._sealed[3]
+        # Rounding must not carry the mean past the extremes.
+        mean = min(max(weighted / weight, low), high) if weight > 0 else newest.maximum
+        return Statistics(minimum=low, mean=mean, peak=high)

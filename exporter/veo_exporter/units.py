@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""Base units: what a metric's name ends with, and what a dashboard calls the same thing."""
+
+from enum import Enum
+
+
+class Unit(Enum):
+    """A base unit of Prometheus, as (metric name suffix, OpenMetrics unit, Grafana unit id).
+
+    Values are converted to these once, where they enter: NVML's milliwatts, megahertz, percent
+    and millijoules never get past the GPU probes.
+    """
+
+    SECONDS = ("seconds", "seconds", "s")
+    BYTES = ("bytes", "bytes", "bytes")
+    HERTZ = ("hertz", "hertz", "hertz")
+    WATTS = ("watts", "watts", "watt")
+    JOULES = ("joules", "joules", "joule")
+    CELSIUS = ("celsius", "celsius", "celsius")
+    RATIO = ("ratio", "ratio", "percentunit")
+    TIMESTAMP = ("timestamp_seconds", "seconds", "dateTimeAsIso")
+    INFO = ("info", "", "none")
+    NONE = ("", "", "short")
+
+    def __init__(self, suffix: str, openmetrics: str, grafana: str) -> None:
+        self.suffix = suffix
+        self.openmetrics = openmetrics
+        self.grafana = grafana
+
+
+def percent_to_ratio(percent: float) -> float:
+    """100 % is 1."""
+    return percent / 100
+
+
+def megahertz_to_hertz(megahertz: float) -> float:
+    """1 MHz is 1,000,000 Hz."""
+    return megahertz * 1e6
+
+
+def milliwatts_to_watts(milliwatts: float) -> float:
+    """1,000 mW is 1 W."""
+    return milliwatts / 1000
+
+
+def millijoules_to_joules(millijoules: float) -> float:
+    """1,000 mJ is 1 J."""
+    return millijoules / 1000

@@ -1,0 +1,182 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""The HTTP server: routes and nothing that decides about data."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from veo_exporter.errors import BadConfig, ListenFailed
+from veo_exporter.web.doors import Refusal, came_by_socket, guard, refuse
+from veo_exporter.web.landing import Landing, render_landing
+
+SHUTDOWN_SECONDS: Final = 0.3
+"""How long an answer under way may take once the exporter is asked to end."""
+MAX_BODY_BYTES: Final = 1 << 20
+SOCKET_MODE: Final = 0o600
+OTHER_PATH: Final = "other"
+
+_CONTENT_SECURITY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What the routes serve, handed over by the composition root. Nothing here waits for a driver."""
+
+    server_name: str
+    metrics: Callable[[str, str], tuple[bytes, dict[str, str]]]
+    unhealthy: Callable[[], str]
+    """Empty while the process is well, else what is wrong with it."""
+    withdrawn: Callable[[], list[str]]
+    landing: Callable[[], Landing]
+    reload: Callable[[], Awaitable[None]]
+    """Raises BadConfig if the new configuration is refused."""
+    count_request: Callable[[str, int], None]
+    count_refusal: Callable[[Refusal], None]
+
+
+def build_application(answers: Answers) -> web.Application:
+    """The routes, behind the door."""
+
+    async def metrics(request: web.Request) -> web.Response:
+        body, headers = answers.metrics(
+            request.headers.get("Accept", ""), request.headers.get("Accept-Encoding", "")
+        )
+        return web.Response(body=body, headers=headers)
+
+    async def healthy(request: web.Request) -> web.Response:
+        fault = answers.unhealthy()
+        return web.Response(status=503 if fault else 200, text=(fault or "healthy") + "\n")
+
+    async def ready(request: web.Request) -> web.Response:
+        sentences = answers.withdrawn()
+        text = "\n".join(["withdrawn:", *sentences] if sentences else ["ready"])
+        return web.Response(status=503 if sentences else 200, text=text + "\n")
+
+    async def landing(request: web.Request) -> web.Response:
+        return web.Response(
+            text=render_landing(answers.landing()),
+            content_type="text/html",
+            headers={
+                "Content-Security-Policy": _CONTENT_SECURITY,
+                "Referrer-Policy": "no-referrer",
+            },
+        )
+
+    async def reload(request: web.Request) -> web.Response:
+        if not came_by_socket(request):
+            answers.count_refusal(Refusal.NOT_ON_SOCKET)
+            return refuse(Refusal.NOT_ON_SOCKET)
+        try:
+            await answers.reload()
+        except BadConfig as error:
+            return web.Response(
+                status=400, text=f"refused, the old configuration stays:\n{error}\n"
+            )
+        return web.Response(text="reloaded\n")
+
+    @web.middleware
+    async def count(request: web.Request, handler: Handler) -> web.StreamResponse:
+        resource = request.match_info.route.resource
+        path = resource.canonical if resource is not None else OTHER_PATH
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            answers.count_request(path, error.status)
+            raise
+        answers.count_request(path, response.status)
+        return response
+
+    async def sign(request: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Server"] = answers.server_name
+        response.headers["X-Content-Type-Options"] = "nosniff"
+
+    application = web.Application(
+        middlewares=[count, guard(answers.count_refusal)], client_max_size=MAX_BODY_BYTES
+    )
+    application.on_response_prepare.append(sign)
+    application.router.add_get("/metrics", metrics)
+    application.router.add_get("/-/healthy", healthy)
+    application.router.add_get("/-/ready", ready)
+    application.router.add_post("/-/reload", reload)
+    application.router.add_get("/", landing)
+    return application
+
+
+class Server:
+    """Listens on an address and, if asked to, on a unix socket."""
+
+    def __init__(self, application: web.Application) -> None:
+        self._runner = web.AppRunner(
+            application, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
+        )
+        self._unix_socket: Path | None = None
+        self.port = 0
+
+    async def start(self, listen_address: str, unix_socket: Path | None) -> None:
+        """Begin to answer. Raises ListenFailed."""
+        await self._runner.setup()
+        host, _, port = listen_address.rpartition(":")
+        try:
+            site = web.TCPSite(self._runner, host.strip("[]") or None, int(port))
+            await site.start()
+        except OSError as error:
+            raise ListenFailed(
+                f"web.listen_address {listen_address}: {os.strerror(error.errno or 0)}: "
+                "free the port or choose another"
+            ) from None
+        self.port = next(address[1] for address in self._runner.addresses)
+        if unix_socket is not None:
+            await self._start_socket(unix_socket)
+
+    async def _start_socket(self, path: Path) -> None:
+        if await asyncio.to_thread(_is_served, path):
+            raise ListenFailed(
+                f"web.unix_socket {path}: another process is serving on it: end it or choose another"
+            )
+        try:
+            await asyncio.to_thread(_clear_away, path)
+            # Nobody may connect between the socket's making and the change of its mode.
+            mask = os.umask(0o777 & ~SOCKET_MODE)
+            try:
+                await web.UnixSite(self._runner, str(path)).start()
+            finally:
+                os.umask(mask)
+        except OSError as error:
+            raise ListenFailed(
+                f"web.unix_socket {path}: {error.strerror}: choose a folder we may write to"
+            ) from None
+        self._unix_socket = path
+
+    async def stop(self) -> None:
+        """End: answers under way get a moment, then connections are closed."""
+        await self._runner.cleanup()
+        if self._unix_socket is not None:
+            self._unix_socket.unlink(missing_ok=True)
+
+
+def _clear_away(path: Path) -> None:
+    if path.is_socket():
+        path.unlink()
+
+
+def _is_served(path: Path) -> bool:
+    if not path.is_socket():
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            # Left over from a process that was killed.
+            return False
+    return True
