@@ -11,75 +11,27 @@ hung, and nothing is called until one call returns.
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import structlog
 
 from veo_exporter.clock import Clock
-from veo_exporter.gpu.codes import remedy_for
 from veo_exporter.gpu.ledger import DRIVER, Ledger
 from veo_exporter.gpu.news import News
-from veo_exporter.gpu.nvml import Flight, Line
-from veo_exporter.gpu.reader import read_gpu
-from veo_exporter.gpu.readings import Cadence, Device, Snapshot
-from veo_exporter.gpu.record import Folding, Record
-from veo_exporter.gpu.schedule import Schedule
-from veo_exporter.gpu.session import (
-    Answer,
-    Closed,
-    Counted,
-    Found,
-    Opened,
-    Outcome,
-    close_session,
-    count_gpus,
-    ends_session,
-    find_gpu,
-    open_session,
-)
+from veo_exporter.gpu.nvml import Flight
+from veo_exporter.gpu.plan import Plan, Tasks
+from veo_exporter.gpu.readings import Cadence, Snapshot
+from veo_exporter.gpu.session import Outcome
+from veo_exporter.gpu.timing import Timing
 from veo_exporter.gpu.worker import Round, Task, Worker
 
 log = structlog.get_logger(__name__)
 
-LEAST_STALE_AFTER_SECONDS: Final = 5.0
-INTERVALS_UNTIL_STALE: Final = 3
 PUBLISH_INTERVAL_SECONDS: Final = 1.0
 """Nobody scrapes more often; faster samples go into the windows."""
 LONGEST_HANG_BACKOFF_SECONDS: Final = 60.0
 STUCK_THREADS_OF_A_LOCKED_DRIVER: Final = 2
 CLOSE_DEADLINE_SECONDS: Final = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """How often and how patiently GPUs are sampled. The settings of the same names say more."""
-
-    fast_interval_seconds: float
-    full_interval_seconds: float
-    static_interval_seconds: float
-    window_seconds: float
-    call_deadline_seconds: float
-    start_deadline_seconds: float
-
-    @property
-    def intervals(self) -> dict[Cadence, float]:
-        return {
-            Cadence.FAST: self.fast_interval_seconds,
-            Cadence.FULL: self.full_interval_seconds,
-            Cadence.STATIC: self.static_interval_seconds,
-        }
-
-    @property
-    def stale_after_seconds(self) -> dict[Cadence, float]:
-        return {
-            cadence: max(INTERVALS_UNTIL_STALE * interval, LEAST_STALE_AFTER_SECONDS)
-            for cadence, interval in self.intervals.items()
-        }
-
-    @property
-    def folding(self) -> Folding:
-        return Folding(self.window_seconds, INTERVALS_UNTIL_STALE * self.fast_interval_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +72,8 @@ class Sampler:
         self._asked: tuple[Timing, int | None] | None = None
         self._timing = timing
         self._expected = expected
-        self._schedule = Schedule(timing.intervals)
         self._ledger = Ledger(timing.folding, timing.stale_after_seconds)
+        self._plan = Plan(self._ledger, timing, clock)
         self.latest: Snapshot = self._ledger.snapshot(
             clock.unix_seconds(), clock.monotonic_seconds(), None, expected
         )
@@ -147,6 +99,14 @@ class Sampler:
         self._wake.set()
 
     def _run(self) -> None:
+        try:
+            self._sample_until_stopped()
+        except Exception:
+            # The thread ends with it, which /-/healthy tells; the log must say why.
+            log.exception("the sampler has failed")
+            raise
+
+    def _sample_until_stopped(self) -> None:
         while True:
             # Cleared before looking: whatever is set later wakes the wait below.
             self._wake.clear()
@@ -157,7 +117,7 @@ class Sampler:
             self._carry_out(self._due_tasks())
             self._publish(at_once=False)
             if not self._stop_asked.is_set():
-                self._wake.wait(self._schedule.seconds_until_next(self._clock.monotonic_seconds()))
+                self._wake.wait(self._plan.seconds_until_next())
         self._close()
 
     def _take_settings(self) -> None:
@@ -165,107 +125,29 @@ class Sampler:
         if asked is None or asked == (self._timing, self._expected):
             return
         self._timing, self._expected = asked
-        self._schedule = Schedule(self._timing.intervals)
+        self._plan.retime(self._timing)
         self._ledger.refold(self._timing.folding, self._timing.stale_after_seconds)
 
-    # What to ask.
-
-    def _due_tasks(self) -> list[Task[Outcome]]:
-        due = self._schedule.due(self._clock.monotonic_seconds())
+    def _due_tasks(self) -> Tasks:
+        due = self._plan.due()
         if Cadence.FULL in due:
             self._bus = self._pci_functions()
-        if self._ledger.driver_hung:
-            return []
-        driver_asked = any(stuck.subject == DRIVER for stuck in self._stuck)
-        if not self._ledger.session_open:
-            return [] if driver_asked or Cadence.FULL not in due else [self._open_task()]
-        tasks: list[Task[Outcome]] = []
-        for cadence in due:
-            tasks += [
-                self._read_task(record.device, record, cadence)
-                for record in self._readable()
-                if record.device is not None
-            ]
-        if Cadence.FULL in due and not driver_asked:
-            tasks.append(Task(DRIVER, self._timing.call_deadline_seconds, count_gpus))
-        return tasks
+        driver_stuck = any(stuck.subject == DRIVER for stuck in self._stuck)
+        return self._plan.tasks_for(due, driver_stuck=driver_stuck)
 
-    def _readable(self) -> list[Record]:
-        # Those that hung before come last: if they do so again, the others have been read.
-        answering = [record for record in self._ledger.records.values() if record.answers]
-        return sorted(answering, key=lambda record: (record.hangs, record.index or 0))
-
-    def _open_task(self) -> Task[Outcome]:
-        return Task(DRIVER, self._timing.start_deadline_seconds, open_session)
-
-    def _find_task(self, index: int) -> Task[Outcome]:
-        subject = self._ledger.subject_at(index)
-        return Task(subject, self._timing.start_deadline_seconds, partial(find_gpu, index=index))
-
-    def _read_task(self, device: Device, record: Record, cadence: Cadence) -> Task[Outcome]:
-        if cadence is Cadence.STATIC:
-            record.ask_for_everything()
-
-        def read(line: Line) -> Answer:
-            reading = read_gpu(line, device, cadence, record.skipped(cadence), self._clock)
-            return Answer(device=device, reading=reading)
-
-        return Task(record.subject, self._timing.call_deadline_seconds, read)
-
-    # What the answers lead to.
-
-    def _absorb(self, outcome: Outcome) -> list[Task[Outcome]]:
-        ledger = self._ledger
-        match outcome:
-            case Opened():
-                ledger.opened(outcome)
-                if outcome.code == 0:
-                    return [Task(DRIVER, self._timing.start_deadline_seconds, count_gpus)]
-            case Counted():
-                if ends_session(outcome.code):
-                    return self._reopen(outcome.code)
-                return [
-                    self._find_task(index)
-                    for index in ledger.counted(outcome, self._clock.monotonic_seconds())
-                ]
-            case Found():
-                if ends_session(outcome.code):
-                    return self._reopen(outcome.code)
-                record = ledger.found(outcome)
-                if record is not None and record.device is not None:
-                    return [self._read_task(record.device, record, cadence) for cadence in Cadence]
-            case Answer():
-                ledger.answered(outcome)
-                if ends_session(outcome.reading.code):
-                    return self._reopen(outcome.reading.code)
-            case Closed():
-                pass
-        return []
-
-    def _reopen(self, code: int) -> list[Task[Outcome]]:
-        if not self._ledger.session_open:
-            # Several calls of one round tell of the same end.
-            return []
-        log.warning("session with the driver ended", remedy=remedy_for(code))
-        self._ledger.closed(code)
-        close = Task[Outcome](DRIVER, self._timing.call_deadline_seconds, close_session)
-        return [close, self._open_task()]
-
-    # Asking, and watching those who ask.
-
-    def _carry_out(self, tasks: list[Task[Outcome]]) -> None:
+    def _carry_out(self, tasks: Tasks) -> None:
         while tasks and not self._stop_asked.is_set():
             round = Round(tuple(tasks))
             worker = self._submit(round)
             absorbed = 0
-            following: list[Task[Outcome]] = []
+            following: Tasks = []
             while True:
                 self._wake.wait(self._patience(round, worker))
                 self._wake.clear()
                 finished = round.finished or worker.ended
                 for outcome in round.results[absorbed:]:
                     absorbed += 1
-                    following += self._absorb(outcome)
+                    following += self._plan.follow(outcome)
                 if finished:
                     tasks = following
                     break
@@ -307,7 +189,7 @@ class Sampler:
 
     def _leave_behind(
         self, worker: Worker[Outcome], round: Round[Outcome], flight: Flight
-    ) -> list[Task[Outcome]]:
+    ) -> Tasks:
         """Abandon a worker with its GPU; gives the tasks that a fresh one should go on with."""
         round.abandoned = True
         subject = round.current.subject
@@ -342,8 +224,6 @@ class Sampler:
         )
         self._ledger.driver_hung = opening or len(self._stuck) >= STUCK_THREADS_OF_A_LOCKED_DRIVER
 
-    # What others see.
-
     def _publish(self, *, at_once: bool) -> None:
         now = self._clock.monotonic_seconds()
         interval = min(PUBLISH_INTERVAL_SECONDS, self._timing.full_interval_seconds)
@@ -365,7 +245,7 @@ class Sampler:
         leaving = self._leaving
         if leaving is not None and not self._wait_until(lambda: leaving.ended, deadline):
             return
-        round = Round[Outcome]((Task(DRIVER, CLOSE_DEADLINE_SECONDS, close_session),))
+        round = Round((self._plan.closing_task(CLOSE_DEADLINE_SECONDS),))
         worker = self._submit(round)
         if self._wait_until(lambda: round.finished, deadline):
             self._ledger.session_code = None

@@ -1,0 +1,43 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""How often and how patiently GPUs are sampled."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from veo_exporter.gpu.readings import Cadence
+from veo_exporter.gpu.record import Folding
+
+LEAST_STALE_AFTER_SECONDS: Final = 5.0
+INTERVALS_UNTIL_STALE: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What the settings of the same names say."""
+
+    fast_interval_seconds: float
+    full_interval_seconds: float
+    static_interval_seconds: float
+    window_seconds: float
+    call_deadline_seconds: float
+    start_deadline_seconds: float
+
+    @property
+    def intervals(self) -> dict[Cadence, float]:
+        return {
+            Cadence.FAST: self.fast_interval_seconds,
+            Cadence.FULL: self.full_interval_seconds,
+            Cadence.STATIC: self.static_interval_seconds,
+        }
+
+    @property
+    def stale_after_seconds(self) -> dict[Cadence, float]:
+        return {
+            cadence: max(INTERVALS_UNTIL_STALE * interval, LEAST_STALE_AFTER_SECONDS)
+            for cadence, interval in self.intervals.items()
+        }
+
+    @property
+    def folding(self) -> Folding:
+        return Folding(self.window_seconds, INTERVALS_UNTIL_STALE * self.fast_interval_seconds)
