@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Any of these works on a fresh machine: what is missing is installed first, or named.
-.PHONY: help check test generate bench demo lock clean
+.PHONY: golden help check test generate bench demo lock clean
 .DEFAULT_GOAL := help
 
 # The first Python that is new enough; `make PYTHON=...` chooses another.
@@ -54,3 +54,7 @@ lock:
 
 clean:
 	rm -rf $(VENV) .venv-bench .tools build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# The golden page anew; its diff is what a reviewer reads.
+golden: $(READY)
+	UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/contracts/test_exposition.py

@@ -156,7 +156,8 @@ class Ledger:
 
     def _record_at(self, index: int) -> Record:
         for record in self.records.values():
-            if record.index == index and record.device is None:
+            # Indexes of an earlier session do not count, and a GPU that answers is another one.
+            if record.index == index and record.listed and not record.answers:
                 return record
         return self._add(subject_of(index), index, "")
 

@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the whole program says, against what the catalogue declares."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from veo_exporter.catalog import CATALOG, Kind
+
+from tests.conftest import QUICK
+from tests.daemon import Daemon, Page
+from tests.fake_nvml import FakeNode
+
+GOLDEN = Path(__file__).parent.parent / "golden/metrics.txt"
+
+# What differs from run to run and from machine to machine; the series themselves do not.
+VOLATILE = re.compile(
+    r"^((?:process_|veo_exporter_(?:build_info|.*timestamp|http_requests)|veo_gpu_nvml_call_in_flight)"
+    r"[^ ]*(?:\{.*\})?) \S+$",
+    re.MULTILINE,
+)
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A node on which everything that can be said is said."""
+    folder = tmp_path_factory.mktemp("full")
+    node = FakeNode(folder / "scenario", gpus=3)
+    node.write_sysfs(folder / "sys")
+    node.gpus[1].unsupport("nvmlDeviceGetEncoderUtilization")
+    node.gpus[2].hang("nvmlDeviceGetMaxClockInfo")
+    command = ["serve", *QUICK, f"--gpu.sysfs-root={folder / 'sys'}"]
+    with Daemon(command, node.environment()) as running:
+        running.wait_for(
+            lambda page: (
+                page.states() == {"0": "ok", "1": "ok", "2": "hung"}
+                and page.value("veo_gpu_nvml_call_in_flight_seconds", gpu="2") is not None
+                and len(page.values("veo_gpu_energy_joules_total")) == 3
+            )
+        )
+        yield running
+
+
+def test_everything_declared_is_said_and_nothing_else(full: Daemon) -> None:
+    page = full.scrape()
+    said = {name for name, _ in page.series}
+    declared = {name for spec in CATALOG for name in spec.series_names}
+    assert said - declared == set(), "said, but not in the catalogue"
+    assert declared - said == set(), "in the catalogue, but never said"
+
+
+def test_labels_are_those_declared(full: Daemon) -> None:
+    page = full.scrape()
+    declared = {name: set(spec.label_names) for spec in CATALOG for name in spec.series_names}
+    for name, labels in page.series:
+        if name in declared:
+            # An empty label is an absent one to Prometheus, and the parser keeps it.
+            assert {label for label, _ in labels} == declared[name], name
+
+
+def test_types_are_those_declared(full: Daemon) -> None:
+    text = full.scrape().text
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    assert types == {spec.name: spec.kind.value for spec in CATALOG}
+
+
+def test_no_series_is_said_twice(full: Daemon) -> None:
+    lines = [line for line in full.scrape().text.splitlines() if not line.startswith("#")]
+    series = [line.rpartition(" ")[0] for line in lines]
+    assert len(series) == len(set(series))
+
+
+def test_openmetrics_is_read_by_the_reference_parser(full: Daemon) -> None:
+    _, body = full.get("/metrics", {"Accept": "application/openmetrics-text;version=1.0.0"})
+    families = {family.name: family for family in text_string_to_metric_families(body.decode())}
+    for spec in CATALOG:
+        name = spec.name.removesuffix("_total") if spec.kind is Kind.COUNTER else spec.name
+        assert families[name].unit == spec.unit.openmetrics, name
+
+
+def test_values_are_never_nan(full: Daemon) -> None:
+    page: Page = full.scrape()
+    assert [series for series, value in page.series.items() if value != value] == []
+
+
+def test_golden_exposition(full: Daemon) -> None:
+    """The page as a reviewer reads it; UPDATE_GOLDEN=1 writes it anew, and the diff is the review."""
+    # Asked once before: the count of these requests is then on the page.
+    full.scrape()
+    full.get("/-/ready")
+    text = VOLATILE.sub(r"\1 ~", full.scrape().text)
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text(), "if this is meant, run: make golden"
