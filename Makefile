@@ -36,10 +36,10 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/mypy tests bench tools
 	$(BIN)/lint-imports
-	$(BIN)/python tools/generate.py --check
+	$(BIN)/python -m tools.generate --check
 
 generate: $(READY)
-	$(BIN)/python tools/generate.py
+	$(BIN)/python -m tools.generate
 
 bench: $(READY)
 	@sh bench/setup.sh "$(PYTHON)"

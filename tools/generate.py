@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import alerts.generation
 from veo_exporter.cli.show import metrics_markdown, settings_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,6 +17,7 @@ def generated_files() -> dict[Path, str]:
     return {
         ROOT / "docs/metrics.md": metrics_markdown(),
         ROOT / "docs/configuration.md": settings_markdown(),
+        **alerts.generation.generated_files(),
     }
 
 
