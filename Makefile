@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Any of these works on a fresh machine: what is missing is installed first, or named.
-.PHONY: golden help check test generate bench demo lock clean
+.PHONY: golden stack tools help check test generate bench demo lock clean
 .DEFAULT_GOAL := help
 
 # The first Python that is new enough; `make PYTHON=...` chooses another.
@@ -34,7 +34,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy tests bench tools
+	$(BIN)/mypy alerts bench dashboards tests tools
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.generate --check
 
@@ -58,3 +58,10 @@ clean:
 # The golden page anew; its diff is what a reviewer reads.
 golden: $(READY)
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/contracts/test_exposition.py
+
+# Prometheus, Alertmanager and Helm: from PATH if new enough, else built once into a cache.
+tools: $(READY)
+	$(BIN)/python tools/install.py
+
+stack: tools
+	@$(BIN)/python -m tools.stack $(STACK_FLAGS)

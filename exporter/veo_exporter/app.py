@@ -56,9 +56,11 @@ class App:
         self._own = OwnSource(
             simulated=hardware.simulated, configured_unix_seconds=clock.unix_seconds()
         )
+        self._failed_parts: set[str] = set()
         self._folds = Folds()
         self._dropped = self._folds.counter(
-            catalog.DROPPED, [("http_request", refusal.value) for refusal in Refusal]
+            catalog.DROPPED,
+            [("page_part", "failed"), *(("http_request", refusal.value) for refusal in Refusal)],
         )
         self._requests = self._folds.counter(catalog.HTTP_REQUESTS)
         self._sampler = Sampler(
@@ -69,7 +71,9 @@ class App:
             clock=clock,
         )
         gpus: tuple[Source, ...] = (GpuSource(lambda: self._sampler.latest),)
-        self._page = Page((*(gpus if settings.gpu.enabled else ()), self._folds, self._own))
+        self._page = Page(
+            (*(gpus if settings.gpu.enabled else ()), self._folds, self._own), self._part_failed
+        )
         self.server = Server(build_application(self._answers()))
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -135,7 +139,9 @@ class App:
                 version=veo_exporter.__version__,
                 node=socket.gethostname(),
                 simulated=self._simulated,
+                gpus_watched=self.settings.gpu.enabled,
                 snapshot=self._sampler.latest,
+                withdrawn=self._withdrawn(),
                 now_monotonic_seconds=now(),
             ),
             reload=self.reload,
@@ -144,6 +150,13 @@ class App:
             ).inc(),
             count_refusal=lambda refusal: self._dropped.labels("http_request", refusal.value).inc(),
         )
+
+    def _part_failed(self, source: Source) -> None:
+        name = type(source).__name__
+        self._dropped.labels("page_part", "failed").inc()
+        if name not in self._failed_parts:
+            self._failed_parts.add(name)
+            log.error("a part of the page is left out", source=name, exc_info=True)
 
     def _unhealthy(self) -> str:
         if self.settings.gpu.enabled and not self._sampler.alive:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-from veo_exporter.catalog import CATALOG, Kind
 
 from tests.conftest import QUICK
 from tests.daemon import Daemon, Page
 from tests.fake_nvml import FakeNode
+from veo_exporter.catalog import CATALOG, Kind
 
 GOLDEN = Path(__file__).parent.parent / "golden/metrics.txt"
 
@@ -76,7 +76,8 @@ def test_no_series_is_said_twice(full: Daemon) -> None:
 
 def test_openmetrics_is_read_by_the_reference_parser(full: Daemon) -> None:
     _, body = full.get("/metrics", {"Accept": "application/openmetrics-text;version=1.0.0"})
-    families = {family.name: family for family in text_string_to_metric_families(body.decode())}
+    parsed = text_string_to_metric_families(body.decode())  # type: ignore[no-untyped-call]
+    families = {family.name: family for family in parsed}
     for spec in CATALOG:
         name = spec.name.removesuffix("_total") if spec.kind is Kind.COUNTER else spec.name
         assert families[name].unit == spec.unit.openmetrics, name

@@ -48,7 +48,7 @@ DROPPED: Final = MetricSpec(
     Unit.NONE,
     "What was left out because it was bad or beyond a bound.",
     (
-        Label("kind", "what was dropped: http_request", "1"),
+        Label("kind", "what was dropped: http_request, page_part", "2"),
         Label("reason", "why", "a closed set for each kind"),
     ),
 )

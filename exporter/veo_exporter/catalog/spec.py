@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it takes to declare a metric."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -11,6 +12,10 @@ from veo_exporter.units import Unit
 
 PREFIXES: Final = ("veo_", "process_")
 """Ours, and the names that every Prometheus client library gives to a process's own figures."""
+
+RESERVED_LABELS: Final = ("le", "quantile")
+"""Prometheus gives these a meaning of its own."""
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Kind(Enum):
@@ -63,6 +68,8 @@ class MetricSpec:
     def _faults(self) -> Iterable[str]:
         if not self.name.startswith(PREFIXES):
             yield f"wants one of the prefixes {', '.join(PREFIXES)}"
+        if not _NAME.fullmatch(self.name):
+            yield "wants small letters, digits and underscores"
         if not self.help.endswith("."):
             yield "wants a help text that ends with a full stop"
         if (self.kind is Kind.COUNTER) != self.name.endswith("_total"):
@@ -78,5 +85,11 @@ class MetricSpec:
             for unit in Unit:
                 if unit.suffix and stem.endswith("_" + unit.suffix):
                     yield f"is named in {unit.suffix} but declared without a unit"
+        yield from self._label_faults()
+
+    def _label_faults(self) -> Iterable[str]:
         if len(set(self.label_names)) != len(self.labels):
             yield "has a label twice"
+        for name in self.label_names:
+            if not _NAME.fullmatch(name) or name in RESERVED_LABELS:
+                yield f"has a label that Prometheus keeps for itself or cannot read: {name}"

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -43,11 +45,17 @@ class Finding:
     remedy: str = ""
 
 
-def doctor(config_file: Path | None, flags: Mapping[tuple[str, ...], str]) -> int:
+def doctor(
+    config_file: Path | None,
+    flags: Mapping[tuple[str, ...], str],
+    *,
+    driver_patience_seconds: float = DRIVER_PATIENCE_SECONDS,
+) -> int:
     """Look at everything; the exit status is 1 if something would keep the exporter from its work."""
     settings = load_settings(config_file, os.environ, flags)
     worst = 0
-    for look in (driver, pci_bus, device_nodes, kernel_log, ffprobe, address, unix_socket):
+    patient_driver = partial(driver, patience_seconds=driver_patience_seconds)
+    for look in (patient_driver, pci_bus, device_nodes, kernel_log, ffprobe, address, unix_socket):
         for finding in look(settings):
             print(f"{finding.grade.value:4}  {finding.what}: {finding.found}")
             if finding.remedy:
@@ -58,25 +66,33 @@ def doctor(config_file: Path | None, flags: Mapping[tuple[str, ...], str]) -> in
 
 
 def within(patience_seconds: float, work: Callable[[], Answer]) -> Answer | None:
-    """What something gives that may never return; None if it does not in time."""
-    answers: list[Answer] = []
-    thread = threading.Thread(target=lambda: answers.append(work()), daemon=True)
-    thread.start()
-    thread.join(patience_seconds)
-    return answers[0] if answers else None
+    """What something gives that may never return; None if it does not in time. Raises what it does."""
+    answer: Future[Answer] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(work())
+        except Exception as error:  # noqa: BLE001, it is raised where the answer is wanted
+            answer.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    done, _ = wait([answer], patience_seconds)
+    return answer.result() if done else None
 
 
-def driver(settings: Settings) -> Iterator[Finding]:
+def driver(
+    settings: Settings, patience_seconds: float = DRIVER_PATIENCE_SECONDS
+) -> Iterator[Finding]:
     """NVML: the library, the driver, and each GPU."""
     if not settings.gpu.enabled:
         yield Finding(Grade.GOOD, "GPUs", "not watched (gpu.enabled is false)")
         return
-    report = within(DRIVER_PATIENCE_SECONDS, lambda: inspect_driver(load_library(), SystemClock()))
+    report = within(patience_seconds, lambda: inspect_driver(load_library(), SystemClock()))
     if report is None:
         yield Finding(
             Grade.BAD,
             "NVML",
-            f"no answer within {DRIVER_PATIENCE_SECONDS:g} s",
+            f"no answer within {patience_seconds:g} s",
             "the driver hangs: see the kernel log (dmesg) for NVRM lines; reset the GPU or reboot the node",
         )
         return

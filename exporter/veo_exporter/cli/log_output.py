@@ -4,20 +4,29 @@
 
 import logging
 import sys
+from typing import Final
 
 import structlog
+import structlog.tracebacks
 
 from veo_exporter.config import Log, LogFormat
+
+_TRACEBACKS_AS_OBJECTS: Final = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
 
 
 def set_up_logging(settings: Log) -> None:
     """Write to standard error, from this level on."""
+    # Tracebacks without the values of local variables, which may be anything, secrets too.
     renderer = (
         structlog.processors.JSONRenderer()
         if settings.format is LogFormat.JSON
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     )
-    traceback = [structlog.processors.dict_tracebacks] if settings.format is LogFormat.JSON else []
+    traceback = [_TRACEBACKS_AS_OBJECTS] if settings.format is LogFormat.JSON else []
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -39,6 +48,9 @@ class _Passing(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         logger = structlog.get_logger(record.name)
-        logger.log(
-            record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info
-        )
+        # A library's own levels count as the named one below: 35 is a warning.
+        level = min(record.levelno // 10 * 10, logging.CRITICAL)
+        try:
+            logger.log(level, record.getMessage(), logger=record.name, exc_info=record.exc_info)
+        except Exception:  # noqa: BLE001, a line that cannot be written must not stop its writer
+            self.handleError(record)

@@ -4,6 +4,7 @@
 
 import argparse
 import difflib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -117,13 +118,16 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run a command; gives the exit status."""
     arguments = build_parser().parse_args(words)
     try:
-        return _run(arguments)
+        status = _run(arguments)
+        # Now, so that a reader who has gone is noticed here and not while Python ends.
+        print(end="", flush=True)
+        return status
     except VeoError as error:
         print(f"veo-exporter {arguments.command}: {error}", file=sys.stderr)
         return USAGE_ERROR
     except BrokenPipeError:
-        # The reader has gone, as with "| head".
-        sys.stderr.close()
+        # The reader has gone, as with "| head". What is still buffered has to go somewhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 

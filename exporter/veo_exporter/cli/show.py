@@ -93,8 +93,18 @@ def _settings() -> list[dict[str, Any]]:
 
 def settings_json() -> str:
     """Every setting, and the JSON schema of the file."""
-    content = {"settings": _settings(), "schema": Settings.model_json_schema(mode="validation")}
-    return json.dumps(content, indent=2) + "\n"
+    return json.dumps({"settings": _settings(), "schema": _schema()}, indent=2) + "\n"
+
+
+def _schema() -> dict[str, Any]:
+    schema = Settings.model_json_schema(mode="validation")
+    # Pydantic gives defaults as they are kept (1.0), not as they are written (1s).
+    for section, defaults in Settings().model_dump(mode="json").items():
+        schema["properties"][section]["default"] = defaults
+        written = schema["$defs"][sections()[section].__name__]["properties"]
+        for name, default in defaults.items():
+            written[name]["default"] = default
+    return schema
 
 
 def settings_markdown() -> str:

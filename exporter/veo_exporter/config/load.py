@@ -16,15 +16,16 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from veo_exporter.config.quantities import format_duration
-from veo_exporter.config.settings import Section, Settings
+from veo_exporter.config.settings import OutOfOrder, Section, Settings
 from veo_exporter.errors import BadConfig
 
 ENVIRONMENT_PREFIX: Final = "VEO_"
 
 # Kubernetes sets such variables in every pod beside a Service whose name begins with "veo".
 _SERVICE_LINK: Final = re.compile(
-    r"VEO_(?!.*__).*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+    r"VEO_(?!.*__)(.*_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
+_SERVICE_ADDRESS: Final = re.compile(r"VEO_(?!.*__)(.*_)?PORT=(tcp|udp|sctp)://.*")
 
 Place = tuple[str, ...]
 """Where a setting stands: (section, field)."""
@@ -55,10 +56,13 @@ def flag_name(place: Place) -> str:
     return "--" + ".".join(place).replace("_", "-")
 
 
-def nearest(written: str, known: Iterable[str]) -> str:
+def nearest(written: str, known: Iterable[str], what: str = "setting") -> str:
     """A half sentence that names what was probably meant, or nothing."""
     close = difflib.get_close_matches(written, list(known), n=1, cutoff=0.5)
-    return f"; the nearest setting is {close[0]}" if close else ""
+    return f"; the nearest {what} is {close[0]}" if close else ""
+
+
+_MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 
 class _Loader(yaml.SafeLoader):
@@ -68,16 +72,31 @@ class _Loader(yaml.SafeLoader):
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
+        # Lists as keys are refused below; "<<" merges, and may stand beside what it overrides.
+        if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == _MERGE_TAG:
+            continue
         key = loader.construct_object(key_node)
         if key in seen:
-            line = key_node.start_mark.line + 1
-            raise yaml.constructor.ConstructorError(None, None, f"{key} stands twice (line {line})")
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{key} stands twice", key_node.start_mark
+            )
         seen.add(key)
     loader.flatten_mapping(node)
     return loader.construct_mapping(node, deep=True)
 
 
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+# What PyYAML lets escape as it is: 2024-99-99, !!bool x, very deep nesting.
+_ESCAPING_FAULTS: Final = (
+    ValueError,
+    LookupError,
+    ArithmeticError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -88,6 +107,8 @@ def read_file(path: Path) -> dict[str, Any]:
         raise BadConfig([f"{path}: cannot be read: {error.strerror}"]) from None
     except yaml.YAMLError as error:
         raise BadConfig([f"{path}: {_yaml_fault(error)}"]) from None
+    except _ESCAPING_FAULTS as error:
+        raise BadConfig([f"{path}: a value in it cannot be read: {error}"]) from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -101,7 +122,12 @@ def _yaml_fault(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem:
         mark = error.problem_mark
         return f"line {mark.line + 1}: {error.problem}" if mark else error.problem
-    return str(error)
+    return " ".join(str(error).split())
+
+
+def _is_service_link(name: str, value: str) -> bool:
+    # VEO_WEB_PORT=9421 is what a person writes who means something by it; kubelet writes a URL.
+    return bool(_SERVICE_LINK.fullmatch(name) or _SERVICE_ADDRESS.fullmatch(f"{name}={value}"))
 
 
 def _read_environment(environment: Mapping[str, str]) -> tuple[dict[Place, str], list[str]]:
@@ -109,7 +135,7 @@ def _read_environment(environment: Mapping[str, str]) -> tuple[dict[Place, str],
     values: dict[Place, str] = {}
     faults = []
     for name, value in sorted(environment.items()):
-        if not name.startswith(ENVIRONMENT_PREFIX) or _SERVICE_LINK.fullmatch(name):
+        if not name.startswith(ENVIRONMENT_PREFIX) or _is_service_link(name, value):
             continue
         if name in known:
             values[known[name]] = value
@@ -153,12 +179,19 @@ def _sentences(
     for error in errors:
         location = tuple(str(part) for part in error["loc"])
         dotted = ".".join(location)
-        origin = origins.get(location)
+        fault = error.get("ctx", {}).get("error")
+        # Whoever gave one of two settings that do not go together may be a flag or a variable.
+        names = fault.names if isinstance(fault, OutOfOrder) else ()
+        places = [(*location, name) for name in names] or [location]
+        origin = ", ".join(origins[place] for place in places if place in origins)
         where = f"{origin}: " if origin else f"{file}: {dotted}: " if file else f"{dotted}: "
         if error["type"] == "extra_forbidden":
-            yield f"{where}no such setting{_nearest_place(location)}"
+            what = "section" if len(location) == 1 else "setting"
+            yield f"{where}no such {what}{_nearest_place(location)}"
         elif error["type"] == "value_error":
-            yield where + str(error["ctx"]["error"])
+            yield f"{where}{fault}"
+        elif error["type"] in _WANTED:
+            yield f"{where}must be {_WANTED[error['type']]}, not {error['input']!r}"
         elif error["type"] in ("greater_than_equal", "less_than_equal"):
             yield where + _bound(error, location)
         else:
@@ -166,9 +199,21 @@ def _sentences(
             yield f"{where}{message}, not {error['input']!r}"
 
 
+_WANTED: Final = {
+    "model_type": "a mapping of settings",
+    "path_type": "a path",
+    "string_type": "a string (in quotes)",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+}
+
+
 def _nearest_place(location: Place) -> str:
     if len(location) == 1:
-        return nearest(location[0], sections()).replace("setting", "section")
+        return nearest(location[0], sections(), "section")
     return nearest(".".join(location), [".".join(place) for place in setting_places()])
 
 
@@ -176,7 +221,9 @@ def _bound(error: ErrorDetails, location: Place) -> str:
     limits = error["ctx"]
     limit = limits["ge"] if "ge" in limits else limits["le"]
     side = "at least" if "ge" in limits else "at most"
-    if isinstance(error["input"], float):
+    section, name = location
+    # The only numbers with a fraction are durations.
+    if sections()[section].model_fields[name].annotation is float:
         return (
             f"must be {side} {format_duration(float(limit))}, not {format_duration(error['input'])}"
         )

@@ -2,21 +2,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every setting, declared once: its default, its bounds and what it does."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from veo_exporter.config.quantities import Duration, format_duration
+
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+
+
+class OutOfOrder(ValueError):
+    """Two settings of a section that do not go together."""
+
+    def __init__(self, sentence: str, *names: str) -> None:
+        super().__init__(sentence)
+        self.names = names
 
 
 def _listen_address(written: str) -> str:
     host, colon, port = written.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535 or "[" in host.strip("[]"):
+    if not colon or not _PORT.fullmatch(port) or int(port) > 65535 or "[" in host.strip("[]"):
         raise ValueError(f"{written!r} is not host:port: write :9420, 127.0.0.1:9420 or [::1]:9420")
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
-        raise ValueError(f"{written!r}: write an IPv6 address in brackets, as [{host}]:{port}")
+        raise ValueError(
+            f"{written!r}: write an IPv6 address in brackets, as [{host.strip('[]')}]:{port}"
+        )
     return written
 
 
@@ -24,6 +44,12 @@ def _absolute(path: Path | None) -> Path | None:
     if path is not None and not path.is_absolute():
         raise ValueError(f"{str(path)!r} is not an absolute path")
     return path
+
+
+def _no_truth_value(written: object) -> object:
+    if isinstance(written, bool):
+        raise ValueError(f"must be a whole number, not {written}")
+    return written
 
 
 class Section(BaseModel):
@@ -104,7 +130,7 @@ class Gpu(Section):
         le=600,
         description="The same for calls that open the driver or a GPU, which take seconds without persistence mode.",
     )
-    expected_count: int | None = Field(
+    expected_count: Annotated[int | None, BeforeValidator(_no_truth_value)] = Field(
         None,
         ge=0,
         le=1024,
@@ -123,9 +149,11 @@ class Gpu(Section):
             ("fast_interval", "window"),
         ):
             if getattr(self, shorter) > getattr(self, longer):
-                raise ValueError(
+                raise OutOfOrder(
                     f"{shorter} ({format_duration(getattr(self, shorter))}) is longer than "
-                    f"{longer} ({format_duration(getattr(self, longer))}): raise {longer} or lower {shorter}"
+                    f"{longer} ({format_duration(getattr(self, longer))}): raise {longer} or lower {shorter}",
+                    shorter,
+                    longer,
                 )
         return self
 

@@ -53,4 +53,6 @@ class OwnSource:
         yield Family(catalog.CONFIG_LAST_RELOAD_SUCCESS, [((), self._configured_unix_seconds)])
         for metric in self._process.collect():
             for sample in metric.samples:
-                yield Family(_PROCESS[sample.name], [((), sample.value)])
+                # A newer client may tell more than the catalogue declares.
+                if spec := _PROCESS.get(sample.name):
+                    yield Family(spec, [((), sample.value)])

@@ -3,12 +3,11 @@
 """The page that Prometheus scrapes: what all sources say, written once for each change."""
 
 import gzip
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final
 
-from prometheus_client.exposition import choose_encoder, gzip_accepted
-
 from veo_exporter.exposition.families import Source
+from veo_exporter.exposition.negotiation import accepts_gzip, choose_format
 from veo_exporter.exposition.text import Format, TextWriter
 
 GZIP_LEVEL: Final = 3
@@ -18,10 +17,13 @@ GZIP_LEVEL: Final = 3
 class _Edition:
     """The page in one format, with the texts of the sources it was put together from."""
 
-    def __init__(self, form: Format, sources: tuple[Source, ...]) -> None:
+    def __init__(
+        self, form: Format, sources: tuple[Source, ...], failed: Callable[[Source], None]
+    ) -> None:
         self._ending = "# EOF\n" if form is Format.OPENMETRICS else ""
         self._writer = TextWriter(form)
         self._sources = sources
+        self._failed = failed
         self._texts: list[tuple[Hashable, str]] = [(None, "")] * len(sources)
         self._body = b""
         self._compressed: bytes | None = None
@@ -43,30 +45,40 @@ class _Edition:
         changed = not self._body
         for place, source in enumerate(self._sources):
             revision, text = self._texts[place]
-            current = source.revision(now_monotonic_seconds)
-            if current is not None and current == revision:
-                continue
-            written = self._writer.write(source.families(now_monotonic_seconds))
+            try:
+                current = source.revision(now_monotonic_seconds)
+                if current is not None and current == revision:
+                    continue
+                written = self._writer.write(source.families(now_monotonic_seconds))
+            except Exception:  # noqa: BLE001, whoever made the page is told
+                # A fault of ours in one source; what the others say is as true as before.
+                self._failed(source)
+                current, written = None, ""
             self._texts[place] = (current, written)
             changed = changed or written != text
         return changed
 
 
 class Page:
-    """Everything at /metrics. Reads snapshots only: no call of it waits for anything."""
+    """Everything at /metrics. Reads snapshots only: no call of it waits for anything.
 
-    def __init__(self, sources: tuple[Source, ...]) -> None:
-        self._editions = {form: _Edition(form, sources) for form in Format}
+    A source that raises is left out of the page; `failed` is told, inside the handler of what it
+    raised.
+    """
+
+    def __init__(
+        self, sources: tuple[Source, ...], failed: Callable[[Source], None] = lambda source: None
+    ) -> None:
+        self._editions = {form: _Edition(form, sources, failed) for form in Format}
 
     def answer(
         self, now_monotonic_seconds: float, accept: str = "", accept_encoding: str = ""
     ) -> tuple[bytes, dict[str, str]]:
         """Body and headers for a scrape with these request headers."""
-        _, content_type = choose_encoder(accept)
-        openmetrics = content_type.startswith("application/openmetrics-text")
-        edition = self._editions[Format.OPENMETRICS if openmetrics else Format.TEXT]
+        form, content_type = choose_format(accept)
+        edition = self._editions[form]
         headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
-        compressed = gzip_accepted(accept_encoding)
+        compressed = accepts_gzip(accept_encoding)
         if compressed:
             headers["Content-Encoding"] = "gzip"
         return edition.body(now_monotonic_seconds, compressed=compressed), headers

@@ -14,7 +14,6 @@ from veo_exporter.gpu.readings import (
     OverdueCall,
     Reading,
     Snapshot,
-    State,
 )
 from veo_exporter.gpu.record import Folding, Record
 from veo_exporter.gpu.session import Answer, Counted, Found, Opened
@@ -22,15 +21,16 @@ from veo_exporter.gpu.state import Evidence, judge
 
 DRIVER: Final = "driver"
 """The subject of calls that concern no single GPU."""
+_BY_INDEX: Final = "index "
 
 
-def subject_of(index: int) -> str:
+def subject_of(index: int | None) -> str:
     """The subject of calls about a GPU that only its index names yet."""
-    return f"index {index}"
+    return f"{_BY_INDEX}{index}"
 
 
 class Ledger:
-    """GPUs by subject: their UUID, or their index as long as nobody could read it."""
+    """GPUs by subject: their UUID; as long as nobody could read it, their PCI address or index."""
 
     def __init__(self, folding: Folding, stale_after_seconds: Mapping[Cadence, float]) -> None:
         self.folding = folding
@@ -42,6 +42,7 @@ class Ledger:
         self.flights: dict[str, Flight] = {}
         self._texts: Mapping[str, str] = {}
         self._count = 0
+        self._counted = False
         self._sequence = 0
         self._last_success = dict.fromkeys(Cadence, 0.0)
 
@@ -60,22 +61,27 @@ class Ledger:
         """A session was opened, or could not be."""
         self.session_code = outcome.code
         self._count = 0
+        self._counted = False
         if outcome.code:
             self._count_driver_error("nvmlInit", outcome.code)
             return
         self._texts = outcome.texts
         # Handles and indexes of an earlier session mean nothing in this one.
-        for record in self.records.values():
+        for record in list(self.records.values()):
             record.gone()
             record.listed = False
+            record.look_up_code = 0
+            if not record.uuid and not record.pci_bus_id and record.subject not in self.flights:
+                del self.records[record.subject]
 
     def closed(self, code: int) -> None:
         """The session is over. No GPU is known to be well from now on."""
         self.session_code = code
         self._count = 0
+        self._counted = False
         for record in self.records.values():
             record.gone()
-            record.hung = False
+            record.hung = record.subject in self.flights
 
     def counted(self, outcome: Counted, now_monotonic_seconds: float) -> tuple[int, ...]:
         """NVML said how many GPUs it lists; gives the indexes that should be looked up."""
@@ -87,6 +93,7 @@ class Ledger:
             for record in self.records.values():
                 record.listed = False
         self._count = outcome.count
+        self._counted = True
         settled = {
             record.index
             for record in self.records.values()
@@ -115,9 +122,10 @@ class Ledger:
             return None
         device = outcome.device
         record = self.records.get(device.uuid) or self._add(device.uuid, device.index, device.uuid)
-        nameless = self.records.pop(subject_of(device.index), None)
-        if nameless is not None:
-            record.take_errors_of(nameless)
+        for subject in (subject_of(device.index), device.pci_bus_id):
+            nameless = self.records.get(subject)
+            if nameless is not None:
+                self._replace(nameless, record)
         record.found(device)
         return record
 
@@ -133,15 +141,13 @@ class Ledger:
 
     def overdue(self, subject: str, flight: Flight, retry_at_monotonic_seconds: float) -> None:
         """A call is over its deadline; its thread is no longer waited for."""
-        self.flights[subject] = flight
         if subject == DRIVER:
+            self.flights[subject] = flight
             self._count_driver_error(flight.function, OVERDUE)
             return
-        record = self.records.get(subject)
-        if record is None:
-            index = int(subject.removeprefix(subject_of(0)[:-1]))
-            record = self._add(subject, index, "")
-            record.listed = True
+        record = self._record_of(subject)
+        record.listed = True
+        self.flights[record.subject] = flight
         record.count_error(flight.function, OVERDUE)
         record.hung = True
         record.hangs += 1
@@ -150,9 +156,22 @@ class Ledger:
 
     def returned(self, flight: Flight) -> None:
         """A call that was given up has returned after all. The GPU stays hung until it answers."""
-        self.flights = {
-            subject: known for subject, known in self.flights.items() if known is not flight
-        }
+        for subject in [subject for subject, known in self.flights.items() if known is flight]:
+            del self.flights[subject]
+            record = self.records.get(subject)
+            if record is not None and not record.listed:
+                # Nobody will ask a GPU that NVML no longer lists.
+                record.hung = False
+
+    def _record_of(self, subject: str) -> Record:
+        """The record that is blamed under a subject, even if it got a better name since."""
+        known = self.records.get(subject)
+        if known is not None:
+            return known
+        for record in self.records.values():
+            if record.listed and subject in (record.pci_bus_id, subject_of(record.index)):
+                return record
+        return self._add(subject, int(subject.removeprefix(_BY_INDEX)), "")
 
     def _record_at(self, index: int) -> Record:
         for record in self.records.values():
@@ -167,6 +186,25 @@ class Ledger:
         )
         self.records[subject] = record
         return record
+
+    def _rename(self, record: Record, subject: str) -> None:
+        del self.records[record.subject]
+        if record.subject in self.flights:
+            self.flights[subject] = self.flights.pop(record.subject)
+        record.subject = subject
+        self.records[subject] = record
+
+    def _replace(self, nameless: Record, record: Record) -> None:
+        """Two records turn out to be of one GPU; the one with the better name stays."""
+        del self.records[nameless.subject]
+        if nameless.subject in self.flights:
+            self.flights[record.subject] = self.flights.pop(nameless.subject)
+        record.is_found_in(nameless)
+
+    @property
+    def _all_looked_up(self) -> bool:
+        listed = sum(record.listed for record in self.records.values())
+        return self._counted and listed >= self._count
 
     def _count_driver_error(self, function: str, code: int) -> None:
         self.errors[function, code] = self.errors.get((function, code), 0) + 1
@@ -184,14 +222,11 @@ class Ledger:
         known = {record.pci_bus_id for record in self.records.values()}
         gpus = [self._view(record, bus, now_monotonic_seconds) for record in self._in_order()]
         gpus += [self._hidden(address) for address in sorted((bus or frozenset()) - known)]
-        fault = "" if self.session_open else "the driver was not asked yet"
-        if self.session_code:
-            fault = remedy_for(self.session_code)
         return Snapshot(
             sequence=self._sequence,
             taken_unix_seconds=now_unix_seconds,
             driver=Driver(
-                fault=fault,
+                fault=self._fault(),
                 texts=self._texts if self.session_open else {},
                 visible=self._count if self.session_open else 0,
                 overdue_call=self._overdue_call(DRIVER, now_monotonic_seconds),
@@ -201,6 +236,16 @@ class Ledger:
             gpus=tuple(gpus),
             last_success_unix_seconds=dict(self._last_success),
             stale_after_seconds=self.stale_after_seconds,
+        )
+
+    def _fault(self) -> str:
+        if self.session_open:
+            return ""
+        if DRIVER in self.flights:
+            function = self.flights[DRIVER].function
+            return f"{function} has not returned: the driver hangs, or is slow to start"
+        return (
+            remedy_for(self.session_code) if self.session_code else "the driver was not asked yet"
         )
 
     def _in_order(self) -> Iterable[Record]:
@@ -213,6 +258,8 @@ class Ledger:
 
         NVML lists in the order of the bus, so what is left over on both sides belongs together.
         """
+        if not self._all_looked_up:
+            return
         nameless = [
             record for record in self._in_order() if not record.pci_bus_id and record.listed
         ]
@@ -223,12 +270,13 @@ class Ledger:
         if not nameless or len(nameless) != len(left_over):
             return
         for record, address in zip(nameless, left_over, strict=True):
-            record.pci_bus_id = address
             known = named.get(address)
             if known is not None:
                 # It was here in an earlier session, perhaps at another index: the same GPU.
-                del self.records[known.subject]
-                record.continue_as(known)
+                self._replace(record, known)
+            else:
+                record.pci_bus_id = address
+                self._rename(record, address)
 
     def _overdue_call(self, subject: str, now_monotonic_seconds: float) -> OverdueCall | None:
         flight = self.flights.get(subject)
@@ -250,7 +298,8 @@ class Ledger:
             Evidence(
                 hung=record.hung or self.driver_hung,
                 session_code=self.session_code or 0,
-                listed=record.listed,
+                # Until all are looked up, one that was not yet is neither listed nor hidden.
+                listed=record.listed or not self._all_looked_up,
                 on_bus=None if bus is None else record.pci_bus_id in bus,
                 code=record.code,
                 fresh=self._fresh(record.newest, now_monotonic_seconds),
@@ -277,15 +326,22 @@ class Ledger:
         )
 
     def _hidden(self, address: str) -> GpuView:
-        state = (
-            State.HIDDEN if self.session_open else State.HUNG if self.driver_hung else State.UNKNOWN
+        state, code = judge(
+            Evidence(
+                hung=self.driver_hung,
+                session_code=self.session_code or 0,
+                listed=not self._all_looked_up,
+                on_bus=True,
+                code=None,
+                fresh=False,
+            )
         )
         return GpuView(
             index=None,
             uuid="",
             pci_bus_id=address,
             state=state,
-            code=self.session_code or None,
+            code=code,
             texts={},
             readings=(),
             windows={},

@@ -39,14 +39,14 @@ class Line:
 
     def call(self, function: str, *arguments: Any) -> Any:
         """Call an NVML function by its name. Raises NvmlError, and nothing else."""
-        library = self.library
+        ask = getattr(self.library, function, None)
+        if ask is None:
+            raise NvmlError(function, ReturnCode.FUNCTION_NOT_FOUND)
         self.flight = Flight(function, self._clock.monotonic_seconds())
         try:
-            return getattr(library, function)(*arguments)
-        except library.NVMLError as error:
+            return ask(*arguments)
+        except self.library.NVMLError as error:
             raise NvmlError(function, int(error.value)) from None
-        except AttributeError:
-            raise NvmlError(function, ReturnCode.FUNCTION_NOT_FOUND) from None
         except Exception as error:
             # The bindings decode text and build structures: what a broken driver answers can
             # make them raise anything. It costs this value and no other.

@@ -4,6 +4,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Final
 
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.codes import Meaning, meaning_of
@@ -12,6 +13,8 @@ from veo_exporter.gpu.probes import PROBES, TEXTS, Probe, plausible
 from veo_exporter.gpu.readings import Cadence, Device, Failure, Reading, Signal, WhyNot
 
 _WHY_NOT = {Meaning.UNSUPPORTED: WhyNot.NOT_SUPPORTED, Meaning.FORBIDDEN: WhyNot.NOT_PERMITTED}
+FAILURES_OF_A_SILENT_GPU: Final = 2
+"""A board that supports a single signal of a group is not condemned for that one."""
 _ENDS_THE_ROUND = (Meaning.GPU_GONE, Meaning.REINITIALISE, Meaning.RESTART)
 
 
@@ -72,7 +75,8 @@ def read_gpu(
     else:
         if cadence is Cadence.STATIC:
             texts = _read_texts(line, device, notes.failures)
-    if not notes.code and notes.failures and not notes.answered:
+    answered = notes.answered or bool(texts)
+    if not notes.code and not answered and len(notes.failures) >= FAILURES_OF_A_SILENT_GPU:
         # Not one question was answered: whatever the code, this GPU is not to be trusted.
         notes.code = notes.failures[0].code
     return Reading(

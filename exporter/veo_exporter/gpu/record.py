@@ -96,17 +96,21 @@ class Record:
         for key, count in other.errors.items():
             self.errors[key] = self.errors.get(key, 0) + count
 
-    def continue_as(self, known: "Record") -> None:
-        """This record turns out to be of a GPU that was known before: take over what it was."""
-        self.uuid = known.uuid
-        self.texts = known.texts
-        self.windows = known.windows
-        self.throttle = known.throttle
-        self.implausible_readings += known.implausible_readings
-        self.take_errors_of(known)
+    def is_found_in(self, nameless: "Record") -> None:
+        """A record that only an index names turns out to be of this GPU: what befell it, befell us."""
+        self.index = nameless.index
+        self.listed = nameless.listed
+        self.look_up_code = nameless.look_up_code
+        self.hung = nameless.hung
+        self.hangs = max(self.hangs, nameless.hangs)
+        self.hung_at_monotonic_seconds = nameless.hung_at_monotonic_seconds
+        self.retry_at_monotonic_seconds = nameless.retry_at_monotonic_seconds
+        self.take_errors_of(nameless)
 
     def refold(self, folding: Folding) -> None:
         """Fold in another way from now on."""
+        if folding == self.folding:
+            return
         self.folding = folding
         self.windows.clear()
         self.throttle.longest_step_seconds = folding.longest_step_seconds

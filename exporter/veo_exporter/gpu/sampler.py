@@ -69,7 +69,7 @@ class Sampler:
         self._news = News()
         self._published_at = float("-inf")
         self._bus: frozenset[str] | None = None
-        self._asked: tuple[Timing, int | None] | None = None
+        self._asked = (timing, expected)
         self._timing = timing
         self._expected = expected
         self._ledger = Ledger(timing.folding, timing.stale_after_seconds)
@@ -119,12 +119,14 @@ class Sampler:
             if not self._stop_asked.is_set():
                 self._wake.wait(self._plan.seconds_until_next())
         self._close()
+        if self._worker is not None:
+            self._worker.dismiss()
 
     def _take_settings(self) -> None:
-        asked, self._asked = self._asked, None
-        if asked is None or asked == (self._timing, self._expected):
+        timing, self._expected = self._asked
+        if timing == self._timing:
             return
-        self._timing, self._expected = asked
+        self._timing = timing
         self._plan.retime(self._timing)
         self._ledger.refold(self._timing.folding, self._timing.stale_after_seconds)
 
@@ -246,10 +248,9 @@ class Sampler:
         if leaving is not None and not self._wait_until(lambda: leaving.ended, deadline):
             return
         round = Round((self._plan.closing_task(CLOSE_DEADLINE_SECONDS),))
-        worker = self._submit(round)
+        self._submit(round)
         if self._wait_until(lambda: round.finished, deadline):
             self._ledger.session_code = None
-            worker.dismiss()
 
     def _wait_until(self, holds: Callable[[], bool], deadline_monotonic_seconds: float) -> bool:
         while not holds():

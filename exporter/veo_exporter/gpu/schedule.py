@@ -3,8 +3,11 @@
 """When each group of signals is due."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from veo_exporter.gpu.readings import Cadence
+
+_AT_ONCE: Final = float("-inf")
 
 
 class Schedule:
@@ -12,16 +15,17 @@ class Schedule:
 
     def __init__(self, interval_seconds: Mapping[Cadence, float]) -> None:
         self._intervals = dict(interval_seconds)
-        self._next = dict.fromkeys(self._intervals, 0.0)
+        self._next = dict.fromkeys(self._intervals, _AT_ONCE)
 
     def due(self, now_monotonic_seconds: float) -> tuple[Cadence, ...]:
         """The cadences whose time has come; each is next due an interval later."""
         due = tuple(cadence for cadence, at in self._next.items() if at <= now_monotonic_seconds)
         for cadence in due:
-            following = self._next[cadence] + self._intervals[cadence]
-            if following <= now_monotonic_seconds:
-                following = now_monotonic_seconds + self._intervals[cadence]
-            self._next[cadence] = following
+            interval, start = self._intervals[cadence], self._next[cadence]
+            if start == _AT_ONCE:
+                start = now_monotonic_seconds
+            missed = (now_monotonic_seconds - start) // interval
+            self._next[cadence] = start + (missed + 1) * interval
         return due
 
     def seconds_until_next(self, now_monotonic_seconds: float) -> float:

@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from veo_exporter.gpu.codes import Meaning, meaning_of
+from veo_exporter.gpu.codes import UNREADABLE, Meaning, meaning_of
 from veo_exporter.gpu.nvml import Line, NvmlError
 from veo_exporter.gpu.presence import kernel_pci_address
 from veo_exporter.gpu.probes import DRIVER_TEXTS
@@ -91,8 +91,11 @@ def find_gpu(line: Line, index: int) -> Found:
         bus_id = line.call("nvmlDeviceGetPciInfo", handle).busId
     except NvmlError as error:
         return Found(index=index, code=error.code, function=error.function)
-    text = bus_id.decode() if isinstance(bus_id, bytes) else str(bus_id)
-    return Found(index=index, device=Device(index, uuid, kernel_pci_address(text), handle))
+    try:
+        address = kernel_pci_address(bus_id.decode() if isinstance(bus_id, bytes) else str(bus_id))
+    except ValueError:
+        return Found(index=index, code=UNREADABLE, function="nvmlDeviceGetPciInfo")
+    return Found(index=index, device=Device(index, uuid, address, handle))
 
 
 def close_session(line: Line) -> Closed:

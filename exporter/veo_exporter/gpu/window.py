@@ -14,16 +14,18 @@ It reaches back its length and at most one part more: no peak inside the length 
 
 
 class _Bucket:
-    __slots__ = ("maximum", "minimum", "start", "weight", "weighted")
+    __slots__ = ("end", "maximum", "minimum", "start", "weight", "weighted")
 
     def __init__(self, start: float, value: float) -> None:
         self.start = start
+        self.end = start
         self.minimum = value
         self.maximum = value
         self.weighted = 0.0
         self.weight = 0.0
 
-    def add(self, value: float, step: float) -> None:
+    def add(self, at: float, value: float, step: float) -> None:
+        self.end = at
         self.minimum = min(self.minimum, value)
         self.maximum = max(self.maximum, value)
         self.weighted += value * step
@@ -48,20 +50,25 @@ class TrailingWindow:
         """Take a sample in."""
         step = 0.0 if self._last is None else at_monotonic_seconds - self._last
         self._last = at_monotonic_seconds
+        changed = self._forget_before(at_monotonic_seconds - self._length)
         newest = self._buckets[-1] if self._buckets else None
         if newest is None or at_monotonic_seconds >= newest.start + self._length / BUCKETS:
             newest = _Bucket(at_monotonic_seconds, value)
-            self._seal(at_monotonic_seconds)
             self._buckets.append(newest)
-        newest.add(value, min(step, self._longest_step))
+            changed = True
+        if changed:
+            self._seal()
+        newest.add(at_monotonic_seconds, value, min(step, self._longest_step))
 
-    def _seal(self, now: float) -> None:
-        buckets = self._buckets
-        # A bucket's last sample is younger than the start of the one after it.
-        while len(buckets) > 1 and buckets[1].start < now - self._length:
-            buckets.popleft()
-        if len(buckets) == 1 and buckets[0].start + self._length / BUCKETS < now - self._length:
-            buckets.clear()
+    def _forget_before(self, at_monotonic_seconds: float) -> bool:
+        before = len(self._buckets)
+        while self._buckets and self._buckets[0].end < at_monotonic_seconds:
+            self._buckets.popleft()
+        return len(self._buckets) != before
+
+    def _seal(self) -> None:
+        """Fold all buckets but the newest, which alone still changes."""
+        buckets = list(self._buckets)[:-1]
         self._sealed = (
             (
                 min(bucket.minimum for bucket in buckets),

@@ -83,7 +83,7 @@ class Worker(Generic[Result]):
             result = task.run(self.line)
         except Exception as error:
             # A fault of ours. It costs this reading, which then grows stale, and no other.
-            if (known := f"{task.subject}: {error!r}") not in self._reported:
+            if (known := f"{task.subject}: {type(error).__name__}") not in self._reported:
                 self._reported.add(known)
                 log.exception("reading failed", subject=task.subject)
             return

@@ -64,12 +64,11 @@ def driver_loaded(scenario: Scenario, elapsed_seconds: float) -> bool:
 
 def condition_of(scenario: Scenario, gpu: int, elapsed_seconds: float) -> Condition:
     """What is wrong with a GPU."""
-    condition = Condition(
-        codes=dict.fromkeys(scenario.board.unsupported, int(ReturnCode.NOT_SUPPORTED))
-    )
+    unsupported = dict.fromkeys(scenario.board.unsupported, int(ReturnCode.NOT_SUPPORTED))
+    condition = Condition(codes=unsupported)
     for happening in _so_far(scenario, elapsed_seconds):
         if not happening.gpus or gpu in happening.gpus:
-            condition = _apply(condition, happening)
+            condition = _apply(condition, happening, unsupported)
     return condition
 
 
@@ -80,7 +79,7 @@ def _so_far(scenario: Scenario, elapsed_seconds: float) -> list[Happening]:
     )
 
 
-def _apply(condition: Condition, happening: Happening) -> Condition:
+def _apply(condition: Condition, happening: Happening, unsupported: dict[str, int]) -> Condition:
     function = happening.function or ANY
     match happening.what:
         case What.LOSE:
@@ -91,12 +90,15 @@ def _apply(condition: Condition, happening: Happening) -> Condition:
             )
         case What.FAIL:
             return replace(condition, codes={**condition.codes, function: happening.code or 0})
+        case What.RECOVER | What.SUCCEED if function is ANY:
+            return replace(condition, codes=unsupported)
         case What.RECOVER | What.SUCCEED:
             return replace(condition, codes={**condition.codes, function: 0})
         case What.HANG:
             return replace(condition, hung=condition.hung | {function})
         case What.ANSWER:
-            return replace(condition, hung=condition.hung - {function})
+            answering = condition.hung if function is ANY else {function}
+            return replace(condition, hung=condition.hung - answering)
         case What.HIDE | What.SHOW:
             return replace(condition, hidden=happening.what is What.HIDE)
         case What.THROTTLE:

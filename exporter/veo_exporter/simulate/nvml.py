@@ -24,6 +24,7 @@ from veo_exporter.simulate.scenario import Scenario
 GIB: Final = 1024**3
 _CLOCK_SM: Final = 1
 _POLL_SECONDS: Final = 0.05
+_GPUS_OF_A_DOMAIN: Final = 8
 
 
 class SimulatedNvmlError(Exception):
@@ -79,7 +80,10 @@ class SimulatedNvml:
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
         self._require_session()
-        gpu = self._listed()[index]
+        listed = self._listed()
+        if index >= len(listed):
+            raise SimulatedNvmlError(ReturnCode.INVALID_ARGUMENT)
+        gpu = listed[index]
         self._ask(gpu, "nvmlDeviceGetHandleByIndex")
         return gpu
 
@@ -181,5 +185,6 @@ class SimulatedNvml:
 
 
 def pci_address(gpu: int) -> str:
-    """Where a simulated GPU sits on the bus."""
-    return f"0000:{0x1B + 0x11 * gpu & 0xFF:02x}:00.0"
+    """Where a simulated GPU sits on the bus: in the order of the indexes, as NVML lists."""
+    domain, place = divmod(gpu, _GPUS_OF_A_DOMAIN)
+    return f"{domain:04x}:{0x1B + 0x11 * place:02x}:00.0"

@@ -153,7 +153,13 @@ def load_scenario(name_or_path: str) -> Scenario:
         raise BadScenario(f"{name_or_path}: {error}") from None
     except ValidationError as error:
         sentences = [
-            f"{name_or_path}: {'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+            ": ".join(
+                part for part in (name_or_path, _place_of(fault["loc"]), fault["msg"]) if part
+            )
             for fault in error.errors(include_url=False)
         ]
         raise BadScenario("\n".join(sentences)) from None
+
+
+def _place_of(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in location)

@@ -51,7 +51,10 @@ def _is_loopback(address: str) -> bool:
 def names_loopback(host_header: str) -> bool:
     """Whether a Host header means this machine, whatever the port."""
     host = host_header.strip().lower()
-    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+    if host.startswith("["):
+        name, bracket, _ = host[1:].partition("]")
+        return bool(bracket) and _is_loopback(name)
+    name = host.partition(":")[0]
     return name in _LOOPBACK_NAMES or _is_loopback(name)
 
 

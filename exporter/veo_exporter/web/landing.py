@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 from veo_exporter.catalog import gpu as catalog
-from veo_exporter.gpu import GpuView, Signal, Snapshot, State, withdrawn_groups
+from veo_exporter.gpu import GpuView, Signal, Snapshot, State
 
 _GIB: Final = 1024**3
 
@@ -35,7 +35,9 @@ class Landing:
     version: str
     node: str
     simulated: bool
+    gpus_watched: bool
     snapshot: Snapshot
+    withdrawn: Sequence[str]
     now_monotonic_seconds: float
 
 
@@ -70,8 +72,8 @@ def render_landing(landing: Landing) -> str:
 <h1>{escape(title)}</h1>
 <p>Version {escape(landing.version)}</p>
 {banner}
-{_table(landing.snapshot, landing.now_monotonic_seconds)}
-{_withdrawn(withdrawn_groups(landing.snapshot, landing.now_monotonic_seconds))}
+{_gpus(landing)}
+{_withdrawn(landing.withdrawn)}
 <nav aria-label="Pages"><ul>{links}</ul></nav>
 </main>
 </body>
@@ -79,10 +81,11 @@ def render_landing(landing: Landing) -> str:
 """
 
 
-def _table(snapshot: Snapshot, now_monotonic_seconds: float) -> str:
-    rows = "".join(
-        _row(gpu, snapshot.current_values(gpu, now_monotonic_seconds)) for gpu in snapshot.gpus
-    )
+def _gpus(landing: Landing) -> str:
+    if not landing.gpus_watched:
+        return "<p>GPUs are not watched (gpu.enabled is false).</p>"
+    snapshot, now = landing.snapshot, landing.now_monotonic_seconds
+    rows = "".join(_row(gpu, snapshot.current_values(gpu, now)) for gpu in snapshot.gpus)
     if not rows:
         return "<p>No GPU is known of yet.</p>"
     numbers = "".join(

@@ -3,6 +3,7 @@
 """The HTTP server: routes and nothing that decides about data."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Awaitable, Callable
@@ -64,8 +65,10 @@ def build_application(answers: Answers) -> web.Application:
 
     async def landing(request: web.Request) -> web.Response:
         return web.Response(
-            text=render_landing(answers.landing()),
+            # A board's name may hold what UTF-8 cannot say.
+            body=render_landing(answers.landing()).encode(errors="replace"),
             content_type="text/html",
+            charset="utf-8",
             headers={
                 "Content-Security-Policy": _CONTENT_SECURITY,
                 "Referrer-Policy": "no-referrer",
@@ -92,6 +95,9 @@ def build_application(answers: Answers) -> web.Application:
             response = await handler(request)
         except web.HTTPException as error:
             answers.count_request(path, error.status)
+            raise
+        except Exception:
+            answers.count_request(path, 500)
             raise
         answers.count_request(path, response.status)
         return response
@@ -131,19 +137,23 @@ class Server:
             await site.start()
         except OSError as error:
             raise ListenFailed(
-                f"web.listen_address {listen_address}: {os.strerror(error.errno or 0)}: "
-                "free the port or choose another"
+                f"web.listen_address {listen_address}: {_why_not_listening(error)}"
             ) from None
         self.port = next(address[1] for address in self._runner.addresses)
         if unix_socket is not None:
             await self._start_socket(unix_socket)
 
     async def _start_socket(self, path: Path) -> None:
-        if await asyncio.to_thread(_is_served, path):
-            raise ListenFailed(
-                f"web.unix_socket {path}: another process is serving on it: end it or choose another"
-            )
         try:
+            if await asyncio.to_thread(_is_served, path):
+                raise ListenFailed(
+                    f"web.unix_socket {path}: another process is serving on it: end it or choose another"
+                )
+            if await asyncio.to_thread(_is_something_else, path):
+                raise ListenFailed(
+                    f"web.unix_socket {path}: a file that is no socket stands there: "
+                    "remove it or choose another"
+                )
             await asyncio.to_thread(_clear_away, path)
             # Nobody may connect between the socket's making and the change of its mode.
             mask = os.umask(0o777 & ~SOCKET_MODE)
@@ -152,8 +162,10 @@ class Server:
             finally:
                 os.umask(mask)
         except OSError as error:
+            # A path that is too long for a socket has no error number.
             raise ListenFailed(
-                f"web.unix_socket {path}: {error.strerror}: choose a folder we may write to"
+                f"web.unix_socket {path}: {error.strerror or error}: "
+                "choose a shorter path in a folder we may write to"
             ) from None
         self._unix_socket = path
 
@@ -162,6 +174,22 @@ class Server:
         await self._runner.cleanup()
         if self._unix_socket is not None:
             self._unix_socket.unlink(missing_ok=True)
+
+
+def _why_not_listening(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"{error.strerror}: write an address of this machine, or none for all of them"
+    # asyncio's own sentence names the address once more; some of its errors carry no number.
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno == errno.EADDRINUSE:
+        return f"{reason}: free the port or choose another"
+    if error.errno == errno.EACCES:
+        return f"{reason}: choose a port from 1024 on, or grant CAP_NET_BIND_SERVICE"
+    return f"{reason}: write an address of this machine, or none for all of them"
+
+
+def _is_something_else(path: Path) -> bool:
+    return path.exists() and not path.is_socket()
 
 
 def _clear_away(path: Path) -> None:

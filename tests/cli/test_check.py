@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""check config: what holds, as a file that says the same."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from veo_exporter.cli import main
+from veo_exporter.config import Settings, environment_name, load_settings, setting_places
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in setting_places():
+        monkeypatch.delenv(environment_name(place), raising=False)
+
+
+def test_the_defaults_are_printed_as_they_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "config"]) == 0
+    assert capsys.readouterr().out == (
+        "web:\n"
+        "  listen_address: :9420\n"
+        "  unix_socket: null\n"
+        "gpu:\n"
+        "  enabled: true\n"
+        "  fast_interval: 1s\n"
+        "  full_interval: 5s\n"
+        "  static_interval: 1m\n"
+        "  window: 30s\n"
+        "  call_deadline: 2s\n"
+        "  start_deadline: 30s\n"
+        "  expected_count: null\n"
+        "  sysfs_root: /sys\n"
+        "log:\n"
+        "  level: info\n"
+        "  format: console\n"
+    )
+
+
+def test_what_is_printed_says_the_same_as_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "veo.yaml"
+    # More digits than a short form of a number would keep.
+    file.write_text("gpu: {static_interval: 1234.5678s, window: 10s, fast_interval: 33ms}\n")
+    monkeypatch.setenv("VEO_GPU__WINDOW", "20s")
+    assert main(["check", "config", f"--config.file={file}", "--web.unix-socket=/run/veo.sock",
+                 "--log.level=warning"]) == 0  # fmt: skip
+    printed = capsys.readouterr().out
+    content = yaml.safe_load(printed)
+    assert content["gpu"]["static_interval"] == "1234.5678s"
+    assert content["gpu"]["window"] == "20s"
+    assert content["web"]["unix_socket"] == "/run/veo.sock"
+    assert content["log"]["level"] == "warning"
+
+    again = tmp_path / "again.yaml"
+    again.write_text(printed)
+    flags: dict[tuple[str, ...], str] = {
+        ("web", "unix_socket"): "/run/veo.sock",
+        ("log", "level"): "warning",
+    }
+    held = load_settings(file, {"VEO_GPU__WINDOW": "20s"}, flags)
+    assert load_settings(again, {}, {}) == held != Settings()
+
+
+def test_faults_are_told_and_nothing_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "veo.yaml"
+    file.write_text("gpu: {windoww: 10s}\n")
+    assert main(["check", "config", f"--config.file={file}", "--gpu.enabled=perhaps"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
+        "veo-exporter check: --gpu.enabled: must be true or false, not 'perhaps'\n"
+        f"{file}: gpu.windoww: no such setting; the nearest setting is gpu.window\n"
+    )

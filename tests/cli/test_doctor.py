@@ -1,0 +1,316 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""doctor: what it finds on a well node and on ill ones, and what it says helps."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fake_nvml import FakeNode
+from veo_exporter.cli import doctor
+from veo_exporter.cli.doctor import Finding, Grade, within
+from veo_exporter.config import Settings
+
+PATIENCE_SECONDS = 30
+
+PROGRAM = """
+import sys
+from veo_exporter.cli.doctor import doctor
+flags = {("gpu", "sysfs_root"): sys.argv[1], ("web", "listen_address"): "127.0.0.1:0"}
+sys.exit(doctor(None, flags, driver_patience_seconds=float(sys.argv[2])))
+"""
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> FakeNode:
+    node = FakeNode(tmp_path / "scenario", gpus=2)
+    node.write_sysfs(tmp_path / "sys")
+    return node
+
+
+def run_doctor(
+    tmp_path: Path, environment: Mapping[str, str], patience_seconds: float = 20
+) -> tuple[int, list[str]]:
+    """Exit status and lines of a doctor in a process of its own, as NVML wants it."""
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "sys"), str(patience_seconds)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert run.stderr == ""
+    return run.returncode, run.stdout.splitlines()
+
+
+def about(lines: list[str], what: str) -> list[str]:
+    """The finding on something, and its remedy if it has one."""
+    for place, line in enumerate(lines):
+        if line[6:].startswith(f"{what}: "):
+            remedy = [text for text in lines[place + 1 : place + 2] if text.startswith("      → ")]
+            return [line, *remedy]
+    raise AssertionError(f"nothing on {what} in {lines}")
+
+
+def test_a_well_node(tmp_path: Path, node: FakeNode) -> None:
+    status, lines = run_doctor(tmp_path, node.environment())
+    first, second = node.gpus
+    assert lines[:4] == [
+        "ok    NVML: driver 570.86.15, 2 GPUs",
+        f"ok    GPU 0: NVIDIA H100 80GB HBM3 ({first.uuid}, {first.pci_bus_id.lower()[-12:]})",
+        f"ok    GPU 1: NVIDIA H100 80GB HBM3 ({second.uuid}, {second.pci_bus_id.lower()[-12:]})",
+        "ok    PCI bus: 2 GPUs bound to the nvidia driver",
+    ]
+    assert about(lines, "listen address") == ["ok    listen address: 127.0.0.1:0 is free"]
+    assert status == (1 if any(line.startswith("FAIL") for line in lines) else 0)
+
+
+def test_gpus_that_do_not_give_everything_or_nothing(tmp_path: Path, node: FakeNode) -> None:
+    partly, denied = node.gpus
+    with node.changes():
+        partly.unsupport("nvmlDeviceGetEncoderUtilization").unsupport("nvmlDeviceGetPowerUsage")
+        denied.fail("nvmlDeviceGetTotalEnergyConsumption", 4)
+    _, lines = run_doctor(tmp_path, node.environment())
+    [first] = about(lines, "GPU 0")
+    assert first.startswith("ok    GPU 0: NVIDIA H100")
+    assert first.endswith("; not supported: veo_gpu_power_watts, veo_gpu_encoder_utilization_ratio")
+    second, remedy = about(lines, "GPU 1")
+    assert second.startswith("warn  GPU 1: NVIDIA H100")
+    assert remedy == "      → not permitted: veo_gpu_energy_joules_total"
+
+
+def test_a_lost_gpu_and_one_that_wants_a_reset(tmp_path: Path, node: FakeNode) -> None:
+    with node.changes():
+        node.gpus[0].state = "lost"
+        node.gpus[1].state = "reset_required"
+    status, lines = run_doctor(tmp_path, node.environment())
+    assert status == 1
+    assert about(lines, "NVML") == ["ok    NVML: driver 570.86.15, 2 GPUs"]
+    assert about(lines, "GPU 0") == [
+        "FAIL  GPU 0: nvmlDeviceGetHandleByIndex: GPU_IS_LOST",
+        "      → see nvidia-smi and the kernel log for this GPU",
+    ]
+    assert about(lines, "GPU 1")[0].startswith("FAIL  GPU 1: nvml")
+    assert "RESET_REQUIRED" in about(lines, "GPU 1")[0]
+
+
+def test_a_hanging_gpu_does_not_hang_the_doctor(tmp_path: Path, node: FakeNode) -> None:
+    node.gpus[1].hang("nvmlDeviceGetPowerUsage")
+    status, lines = run_doctor(tmp_path, node.environment(), patience_seconds=0.3)
+    assert status == 1
+    assert about(lines, "NVML") == [
+        "FAIL  NVML: no answer within 0.3 s",
+        (
+            "      → the driver hangs: see the kernel log (dmesg) for NVRM lines; "
+            "reset the GPU or reboot the node"
+        ),
+    ]
+    # It went on to everything else.
+    assert about(lines, "unix socket") == [
+        "ok    unix socket: not asked for (web.unix_socket); reload by SIGHUP alone"
+    ]
+
+
+def test_a_driver_that_is_not_loaded(tmp_path: Path, node: FakeNode) -> None:
+    node.unload_driver()
+    status, lines = run_doctor(tmp_path, node.environment())
+    assert status == 1
+    assert about(lines, "NVML") == [
+        "FAIL  NVML: DRIVER_NOT_LOADED",
+        "      → the NVIDIA kernel driver is not loaded: load it (modprobe nvidia)",
+    ]
+
+
+def test_a_missing_library(tmp_path: Path) -> None:
+    # An empty file where the loader looks first: as on a machine without the driver.
+    (tmp_path / "libnvidia-ml.so.1").touch()
+    (tmp_path / "sys").mkdir()
+    status, lines = run_doctor(tmp_path, {"LD_LIBRARY_PATH": str(tmp_path)})
+    assert status == 1
+    assert about(lines, "NVML") == [
+        "FAIL  NVML: LIBRARY_NOT_FOUND",
+        (
+            "      → libnvidia-ml.so.1 was not found: install the NVIDIA driver, or give the container "
+            "the driver's libraries (NVIDIA_DRIVER_CAPABILITIES=utility)"
+        ),
+    ]
+    assert about(lines, "PCI bus") == [
+        f"warn  PCI bus: {tmp_path / 'sys'} cannot be read: veo_gpus_expected is absent",
+        "      → mount the host's /sys read-only, set gpu.sysfs_root, or set gpu.expected_count",
+    ]
+
+
+def settings(**sections: Any) -> Settings:
+    return Settings.model_validate(sections)
+
+
+def only(look: Callable[[Settings], Iterator[Finding]], of: Settings) -> Finding:
+    [finding] = look(of)
+    return finding
+
+
+def test_gpus_that_are_not_watched_are_not_looked_at() -> None:
+    unwatched = settings(gpu={"enabled": False})
+    assert only(doctor.driver, unwatched) == Finding(
+        Grade.GOOD, "GPUs", "not watched (gpu.enabled is false)"
+    )
+    assert list(doctor.pci_bus(unwatched)) == []
+    assert list(doctor.device_nodes(unwatched)) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "grade", "found", "remedy"),
+    [
+        (2, Grade.GOOD, "2 GPUs bound to the nvidia driver; gpu.expected_count says 2", ""),
+        (
+            8,
+            Grade.WARNING,
+            "2 GPUs bound to the nvidia driver; gpu.expected_count says 8",
+            "a GPU has left the bus, or the setting is out of date",
+        ),
+    ],
+)
+def test_the_bus_is_held_against_what_is_expected(
+    tmp_path: Path, node: FakeNode, expected: int, grade: Grade, found: str, remedy: str
+) -> None:
+    told = settings(gpu={"sysfs_root": str(tmp_path / "sys"), "expected_count": expected})
+    assert only(doctor.pci_bus, told) == Finding(grade, "PCI bus", found, remedy)
+
+
+def test_device_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "DEVICE_FOLDER", tmp_path)
+    assert only(doctor.device_nodes, Settings()) == Finding(
+        Grade.WARNING,
+        "device nodes",
+        f"no {tmp_path}/nvidia*",
+        "on the host: nvidia-modprobe; in a container: the nvidia runtime, CDI or a device mount",
+    )
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    assert only(doctor.device_nodes, Settings()) == Finding(
+        Grade.GOOD, "device nodes", "3 may be opened"
+    )
+    # Whoever runs the tests may be root, whom rights do not bind.
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "nvidia1")
+    assert only(doctor.device_nodes, Settings()) == Finding(
+        Grade.BAD,
+        "device nodes",
+        f"no rights to {tmp_path}/nvidia1",
+        "run as a user who may read and write them",
+    )
+
+
+def test_the_kernel_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "DEVICE_FOLDER", tmp_path)
+    absent = only(doctor.kernel_log, Settings())
+    assert (absent.grade, absent.found) == (
+        Grade.WARNING,
+        f"{tmp_path}/kmsg: No such file or directory",
+    )
+    (tmp_path / "kmsg").touch()
+    assert only(doctor.kernel_log, Settings()) == Finding(
+        Grade.GOOD, "kernel log", f"{tmp_path}/kmsg may be read"
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "grade", "found", "remedy"),
+    [
+        (
+            "#!/bin/sh\necho ffprobe version 7.1\necho more\n",
+            Grade.GOOD,
+            "ffprobe version 7.1",
+            "",
+        ),
+        ("#!/bin/sh\nexit 127\n", Grade.BAD, "exit status 127", "install ffmpeg again"),
+        ("#!/no/such/shell\n", Grade.BAD, "does not run", "install ffmpeg again"),
+    ],
+)
+def test_ffprobe(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    grade: Grade,
+    found: str,
+    remedy: str,
+) -> None:
+    program = tmp_path / "ffprobe"
+    program.write_text(script)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    finding = only(doctor.ffprobe, Settings())
+    assert (finding.grade, finding.remedy) == (grade, remedy)
+    assert finding.found.startswith(str(program))
+    assert found in finding.found
+    assert "more" not in finding.found
+
+
+def test_no_ffprobe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert only(doctor.ffprobe, Settings()) == Finding(
+        Grade.WARNING,
+        "ffprobe",
+        "not on PATH",
+        "not needed to serve metrics; to get it: apt-get install ffmpeg",
+    )
+
+
+def test_a_taken_port() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert only(doctor.address, settings(web={"listen_address": listen})) == Finding(
+            Grade.WARNING,
+            "listen address",
+            f"{listen}: Address already in use",
+            "fine if the exporter runs already; else free the port or set web.listen_address",
+        )
+
+
+@pytest.mark.parametrize("listen", [":0", "localhost:0", "127.0.0.1:0"])
+def test_a_free_port(listen: str) -> None:
+    finding = only(doctor.address, settings(web={"listen_address": listen}))
+    assert (finding.grade, finding.found) == (Grade.GOOD, f"{listen} is free")
+
+
+def test_the_folder_of_the_socket(tmp_path: Path) -> None:
+    good = tmp_path / "veo.sock"
+    assert only(doctor.unix_socket, settings(web={"unix_socket": str(good)})) == Finding(
+        Grade.GOOD, "unix socket", str(good)
+    )
+    bad = tmp_path / "absent" / "veo.sock"
+    assert only(doctor.unix_socket, settings(web={"unix_socket": str(bad)})) == Finding(
+        Grade.BAD,
+        "unix socket",
+        f"{bad.parent} is no folder that we may write to",
+        "make the folder, or choose another with web.unix_socket",
+    )
+
+
+def test_what_answers_in_time_is_given() -> None:
+    assert within(PATIENCE_SECONDS, lambda: 7) == 7
+
+
+def test_what_never_answers_is_not_waited_for() -> None:
+    never = threading.Event()
+    try:
+        assert within(0.05, never.wait) is None
+    finally:
+        never.set()
+
+
+def test_what_fails_is_not_mistaken_for_what_hangs() -> None:
+    def fail() -> None:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        within(PATIENCE_SECONDS, fail)

@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""A real Prometheus and a real Alertmanager on the loopback, with this project's own configuration.
+
+Addresses, secrets and, if asked for, intervals are put in; nothing else is changed.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from alerts.generation import quicken, rule_files
+from tools.programs import ROOT, Program, free_port, tool
+from tools.webhook import Notification, WebhookServer
+
+ALERTS: Final = ROOT / "alerts"
+PROMETHEUS_PORT: Final = 9090
+ALERTMANAGER_PORT: Final = 9093
+SECRETS: Final = "/etc/alertmanager/secrets"
+RECEIVERS: Final = ("pager", "tickets", "watchdog")
+
+
+@dataclass(frozen=True, slots=True)
+class Monitoring:
+    """Where the two answer."""
+
+    prometheus_url: str
+    alertmanager_url: str
+    targets: Path
+    """A file of Prometheus' targets; it may be changed while this runs."""
+
+
+def write_targets(path: Path, targets: Mapping[str, str]) -> None:
+    """Nodes and the addresses of their exporters, as Prometheus' file discovery reads them."""
+    groups = [{"targets": [address], "labels": {"node": node}} for node, address in targets.items()]
+    written = path.with_suffix(".new")
+    written.write_text(yaml.safe_dump(groups))
+    written.replace(path)
+
+
+@contextmanager
+def monitoring(
+    folder: Path,
+    targets: Mapping[str, str],
+    told: Callable[[str, Notification], None],
+    *,
+    times_faster: float = 1.0,
+    usual_ports: bool = False,
+) -> Iterator[Monitoring]:
+    """Prometheus scraping these targets and Alertmanager notifying `told`, until the block ends.
+
+    With `usual_ports` they get the ports that people know, if those are free.
+
+    Raises ProgramFailedError if one of them does not start.
+    """
+    prometheus_port = free_port(PROMETHEUS_PORT if usual_ports else 0)
+    alertmanager_port = free_port(ALERTMANAGER_PORT if usual_ports else 0)
+    with ExitStack() as running:
+        webhook = running.enter_context(WebhookServer(told))
+        _write_configuration(folder, alertmanager_port, webhook, times_faster)
+        write_targets(folder / "targets/veo-nodes.yaml", targets)
+        alertmanager = running.enter_context(_alertmanager(folder, alertmanager_port))
+        prometheus = running.enter_context(_prometheus(folder, prometheus_port))
+        alertmanager.wait_until_ready()
+        prometheus.wait_until_ready()
+        yield Monitoring(
+            prometheus_url=f"http://127.0.0.1:{prometheus_port}",
+            alertmanager_url=f"http://127.0.0.1:{alertmanager_port}",
+            targets=folder / "targets/veo-nodes.yaml",
+        )
+
+
+def _write_configuration(
+    folder: Path, alertmanager_port: int, webhook: WebhookServer, times_faster: float
+) -> None:
+    for name in ("rules", "targets", "secrets", "templates"):
+        (folder / name).mkdir(parents=True)
+    for name, text in rule_files(times_faster).items():
+        (folder / "rules" / name).write_text(text)
+    for template in (ALERTS / "templates").iterdir():
+        shutil.copy(template, folder / "templates")
+    for receiver in RECEIVERS:
+        (folder / f"secrets/{receiver}_url").write_text(webhook.url(receiver))
+    prometheus = (ALERTS / "prometheus.yml").read_text()
+    prometheus = prometheus.replace("localhost:9093", f"127.0.0.1:{alertmanager_port}")
+    (folder / "prometheus.yml").write_text(quicken(prometheus, times_faster))
+    alertmanager = (ALERTS / "alertmanager.yaml").read_text()
+    alertmanager = alertmanager.replace(SECRETS, str(folder / "secrets"))
+    (folder / "alertmanager.yaml").write_text(quicken(alertmanager, times_faster))
+
+
+def _prometheus(folder: Path, port: int) -> Program:
+    return Program(
+        "prometheus",
+        [
+            tool("prometheus"),
+            f"--config.file={folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={folder / 'prometheus'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--enable-feature=exemplar-storage",
+        ],
+        ready_url=f"http://127.0.0.1:{port}/-/ready",
+        log=folder / "prometheus.log",
+    )
+
+
+def _alertmanager(folder: Path, port: int) -> Program:
+    return Program(
+        "alertmanager",
+        [
+            tool("alertmanager"),
+            f"--config.file={folder / 'alertmanager.yaml'}",
+            f"--storage.path={folder / 'alertmanager'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            # One alone: no gossip with others.
+            "--cluster.listen-address=",
+        ],
+        ready_url=f"http://127.0.0.1:{port}/-/ready",
+        log=folder / "alertmanager.log",
+    )
