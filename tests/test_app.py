@@ -153,6 +153,15 @@ async def running(
         await asyncio.wait_for(run, PATIENCE_SECONDS)
 
 
+async def requests_counted(seen: Running, count: int, **labels: str) -> None:
+    """The count of requests is on the page within a second, and not with each scrape."""
+
+    async def is_counted() -> bool:
+        return await seen.value("veo_exporter_http_requests_total", **labels) == count
+
+    await until(is_counted)
+
+
 async def ready(seen: Running) -> None:
     async def is_ready() -> bool:
         return (await seen.ask("GET", "/-/ready"))[0] == 200
@@ -223,7 +232,7 @@ async def test_two_live_in_one_process(tmp_path: Path) -> None:
         assert names[1] >= {"GPU-Second-0", "GPU-Second-1", "GPU-Second-2"}
         assert not any("Second" in name for name in names[0])
         lost = {"path": "other", "code": "404"}
-        assert await first.value("veo_exporter_http_requests_total", **lost) == 3
+        await requests_counted(first, 3, **lost)
         assert await second.value("veo_exporter_http_requests_total", **lost) is None
 
 
@@ -238,7 +247,7 @@ async def test_refusals_are_counted_and_start_at_zero() -> None:
             labels = {"kind": "http_request", "reason": reason}
             assert await seen.value("veo_exporter_dropped_total", **labels) == 1
         denied = {"path": "/", "code": "403"}
-        assert await seen.value("veo_exporter_http_requests_total", **denied) == 1
+        await requests_counted(seen, 1, **denied)
 
 
 async def test_a_reload_takes_hold(path: Path) -> None:

@@ -21,7 +21,15 @@ from veo_exporter.config import Gpu, Settings
 from veo_exporter.errors import BadConfig
 from veo_exporter.exposition import Folds, OwnSource, Page, Source
 from veo_exporter.gpu import GpuSource, Sampler, Timing, withdrawn_groups
-from veo_exporter.web import OTHER_PATH, Answers, Landing, Refusal, Server, build_application
+from veo_exporter.web import (
+    OTHER_PATH,
+    USUAL_ANSWERS,
+    Answers,
+    Landing,
+    Refusal,
+    Server,
+    build_application,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +70,8 @@ class App:
             catalog.DROPPED,
             [("page_part", "failed"), *(("http_request", refusal.value) for refusal in Refusal)],
         )
-        self._requests = self._folds.counter(catalog.HTTP_REQUESTS)
+        self._request_folds = Folds(refresh_seconds=1.0)
+        self._requests = self._request_folds.counter(catalog.HTTP_REQUESTS, USUAL_ANSWERS)
         self._sampler = Sampler(
             load_library=hardware.load_library,
             pci_functions=hardware.pci_functions,
@@ -71,9 +80,8 @@ class App:
             clock=clock,
         )
         gpus: tuple[Source, ...] = (GpuSource(lambda: self._sampler.latest),)
-        self._page = Page(
-            (*(gpus if settings.gpu.enabled else ()), self._folds, self._own), self._part_failed
-        )
+        own: tuple[Source, ...] = (self._folds, self._request_folds, self._own)
+        self._page = Page((*(gpus if settings.gpu.enabled else ()), *own), self._part_failed)
         self.server = Server(build_application(self._answers()))
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -156,7 +164,7 @@ class App:
         self._dropped.labels("page_part", "failed").inc()
         if name not in self._failed_parts:
             self._failed_parts.add(name)
-            log.error("a part of the page is left out", source=name, exc_info=True)
+            log.error("a part of the page is left out", source=name, exc_info=True)  # noqa: LOG014, called in one
 
     def _unhealthy(self) -> str:
         if self.settings.gpu.enabled and not self._sampler.alive:

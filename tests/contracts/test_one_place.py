@@ -80,7 +80,7 @@ def test_every_metric_and_setting_is_documented() -> None:
 
 def test_generated_files_are_current() -> None:
     run = subprocess.run(
-        [sys.executable, "tools/generate.py", "--check"],
+        [sys.executable, "-m", "tools.generate", "--check"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -85,3 +85,9 @@ def test_a_counter_is_made_once() -> None:
     folds.counter(ENERGY)
     with pytest.raises(ValueError, match="Duplicated"):
         folds.counter(ENERGY)
+
+
+def test_what_changes_with_every_scrape_is_written_anew_once_in_its_time() -> None:
+    folds = Folds(refresh_seconds=1.0)
+    assert folds.revision(10.0) == folds.revision(10.99)
+    assert folds.revision(10.99) != folds.revision(11.0)

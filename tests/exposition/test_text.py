@@ -200,4 +200,4 @@ def test_labels_are_forgotten_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) 
             Family(ENERGY, [((str(number),), 1.0) for number in range(4)]),
         ]
         assert write(families, Format.TEXT, writer) == reference(families, Format.TEXT)
-        assert sum(len(series) for series in writer._series.values()) <= 10
+        assert sum(len(series) for series in writer._lines.values()) <= 10

@@ -11,9 +11,14 @@ from veo_exporter.exposition.families import Family
 
 
 class Folds:
-    """A registry of its own for each App, so that two can live in one process."""
+    """A registry of its own for each App, so that two can live in one process.
 
-    def __init__(self) -> None:
+    What changes with every scrape is given a `refresh_seconds`, lest each scrape make the page anew;
+    everything else is on the page at once.
+    """
+
+    def __init__(self, refresh_seconds: float | None = None) -> None:
+        self._refresh_seconds = refresh_seconds
         self._registry = CollectorRegistry()
         self._specs: dict[str, MetricSpec] = {}
 
@@ -31,7 +36,9 @@ class Folds:
         return counter
 
     def revision(self, now_monotonic_seconds: float) -> Hashable:
-        return None
+        if self._refresh_seconds is None:
+            return None
+        return now_monotonic_seconds // self._refresh_seconds
 
     def families(self, now_monotonic_seconds: float) -> Iterable[Family]:
         for metric in self._registry.collect():

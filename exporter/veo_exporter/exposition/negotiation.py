@@ -7,9 +7,13 @@ of OpenMetrics, or dots in names. It also fails on a version that is no number.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from veo_exporter.exposition.text import Format
+
+REMEMBERED_HEADERS: Final = 64
+"""A scraper sends the same headers each time; strangers' are forgotten again."""
 
 PLAIN_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -26,6 +30,7 @@ _ALLOW_UTF8: Final = "allow-utf-8"
 """Our names need no escaping: written so, they are the same as with underscores."""
 
 
+@lru_cache(REMEMBERED_HEADERS)
 def choose_format(accept: str) -> tuple[Format, str]:
     """The format to answer in, and its content type; text that everyone reads if in doubt."""
     for kind, parameters in _by_preference(accept):
@@ -43,6 +48,7 @@ def choose_format(accept: str) -> tuple[Format, str]:
     return Format.TEXT, PLAIN_TEXT
 
 
+@lru_cache(REMEMBERED_HEADERS)
 def accepts_gzip(accept_encoding: str) -> bool:
     """Whether the answer may be compressed."""
     return any(coding == "gzip" for coding, _ in _by_preference(accept_encoding))

@@ -6,8 +6,10 @@ The bytes are those that prometheus_client writes; we write them because a page 
 written at each sample, and doing so with remembered labels costs a fraction (docs/benchmarks.md).
 """
 
+import math
 from collections.abc import Iterable
 from enum import Enum
+from math import copysign
 from typing import Final
 
 from prometheus_client.utils import floatToGoString
@@ -51,13 +53,31 @@ def _value(value: float) -> str:
     return str(floatToGoString(value))  # type: ignore[no-untyped-call]
 
 
+class _Line:
+    """A series' line as it was written last; most values are the same from page to page."""
+
+    __slots__ = ("start", "text", "value")
+
+    def __init__(self, start: str) -> None:
+        self.start = start
+        self.value = math.nan
+        self.text = ""
+
+    def write(self, value: float) -> str:
+        # 0 equals -0, but is not written so.
+        if value != self.value or (not value and copysign(1, value) != copysign(1, self.value)):
+            self.value = value
+            self.text = f"{self.start}{_value(value)}\n"
+        return self.text
+
+
 class TextWriter:
     """Writes pages in one format and remembers what does not change from page to page."""
 
     def __init__(self, form: Format) -> None:
         self._form = form
         self._heads: dict[MetricSpec, str] = {}
-        self._series: dict[MetricSpec, dict[Labels, str]] = {}
+        self._lines: dict[MetricSpec, dict[Labels, _Line]] = {}
         self._remembered = 0
 
     def write(self, families: Iterable[Family]) -> str:
@@ -71,23 +91,23 @@ class TextWriter:
             if head is None:
                 head = self._heads[spec] = _head(spec, self._form)
             parts.append(head)
-            series = self._series.get(spec)
-            if series is None:
-                series = self._series[spec] = {}
+            lines = self._lines.get(spec)
+            if lines is None:
+                lines = self._lines[spec] = {}
             for labels, value in family.rows:
-                start = series.get(labels)
-                if start is None:
-                    start = self._remember(series, spec, labels)
-                parts.append(f"{start}{_value(float(value))}\n")
+                line = lines.get(labels)
+                if line is None:
+                    line = self._remember(lines, spec, labels)
+                parts.append(line.write(float(value)))
         return "".join(parts)
 
-    def _remember(self, series: dict[Labels, str], spec: MetricSpec, labels: Labels) -> str:
+    def _remember(self, lines: dict[Labels, _Line], spec: MetricSpec, labels: Labels) -> _Line:
         if self._remembered >= MAX_REMEMBERED_SERIES:
-            for known in self._series.values():
+            for known in self._lines.values():
                 known.clear()
             self._remembered = 0
         self._remembered += 1
         pairs = sorted(zip(spec.label_names, labels, strict=True))
         text = ",".join(f'{name}="{_escape(value)}"' for name, value in pairs)
-        start = series[labels] = f"{spec.name}{{{text}}} " if text else f"{spec.name} "
-        return start
+        line = lines[labels] = _Line(f"{spec.name}{{{text}}} " if text else f"{spec.name} ")
+        return line

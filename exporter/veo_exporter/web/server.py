@@ -23,6 +23,17 @@ SHUTDOWN_SECONDS: Final = 0.3
 MAX_BODY_BYTES: Final = 1 << 20
 SOCKET_MODE: Final = 0o600
 OTHER_PATH: Final = "other"
+USUAL_ANSWERS: Final = (
+    ("/metrics", "200"),
+    ("/-/healthy", "200"),
+    ("/-/healthy", "503"),
+    ("/-/ready", "200"),
+    ("/-/ready", "503"),
+    ("/-/reload", "200"),
+    ("/-/reload", "400"),
+    ("/", "200"),
+)
+"""Paths and statuses that are counted from the start, so that the first one is seen."""
 
 _CONTENT_SECURITY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
