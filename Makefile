@@ -34,7 +34,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy alerts bench dashboards tests tools
+	$(BIN)/mypy alerts bench dashboards helm tests tools
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.generate --check
 

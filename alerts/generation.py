@@ -9,7 +9,14 @@ from typing import Any, Final
 import yaml
 
 from alerts.sources import LABELS_ABOUT, Alert, Group, Recording, dcgm_series, load_groups
-from alerts.thresholds import FOLDER, Threshold, Thresholds, load_thresholds, seconds_in
+from alerts.thresholds import (
+    FOLDER,
+    SCRAPE_INTERVAL_SECONDS,
+    Threshold,
+    Thresholds,
+    load_thresholds,
+    seconds_in,
+)
 
 HEADER: Final = (
     "# SPDX-FileCopyrightText: The veo-exporter authors\n"
@@ -18,7 +25,7 @@ HEADER: Final = (
 )
 # A range in an expression, or a value such as "for: 30s" in the files of Prometheus or Alertmanager.
 _DURATION: Final = re.compile(
-    r"(\[|(?:for|_interval|_timeout|_wait): )((?:\d+[smhd])+)(\]|$)", re.MULTILINE
+    r"(\[|(?:for|interval|_timeout|_wait): )((?:\d+[smhd])+)(\]|$)", re.MULTILINE
 )
 _PLACE: Final = re.compile(r"<<([^<>]+)>>")
 
@@ -57,7 +64,13 @@ def quicken(text: str, times_faster: float) -> str:
 
 def plain_group(group: Group, thresholds: Thresholds) -> dict[str, Any]:
     """A group as Prometheus reads it."""
-    return {"name": group.name, "rules": [_plain(rule, thresholds) for rule in group.rules]}
+    # Said here, whatever Prometheus' default is: the guards count evaluations of this interval.
+    interval = f"{SCRAPE_INTERVAL_SECONDS}s"
+    return {
+        "name": group.name,
+        "interval": interval,
+        "rules": [_plain(rule, thresholds) for rule in group.rules],
+    }
 
 
 def _plain(rule: Recording | Alert, thresholds: Thresholds) -> dict[str, Any]:
@@ -106,13 +119,17 @@ def fill(text: str, thresholds: Thresholds, threshold: Threshold | None = None) 
         if threshold is None:
             raise ValueError(f"<<{name}>>: the rule names no threshold")
         return {
-            "value": f"{threshold.value:g}",
-            "percent": f"{threshold.value * 100:g}",
+            "value": _number(threshold.value),
+            "percent": _number(round(threshold.value * 100, 6)),
             "window": threshold.window or "",
             "samples": str(threshold.least_samples),
         }[name]
 
     return _PLACE.sub(value_of, text)
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(float(value))
 
 
 class _Dumper(yaml.SafeDumper):

@@ -457,10 +457,14 @@ def test_a_refused_configuration_ends_it_before_it_serves(tmp_path: Path) -> Non
     assert run.returncode == 2
     assert run.stdout == ""
     assert run.stderr.splitlines() == [
-        ("veo-exporter serve: environment variable VEO_GPU__WINDOWS: no such setting; "
-        "the nearest setting is VEO_GPU__WINDOW"),
-        (f"{config}: gpu.full_interval: '100MHz' is not a duration: "
-        "write a number with ms, s, m, h or d, such as 100ms or 1m30s"),
+        (
+            "veo-exporter serve: environment variable VEO_GPU__WINDOWS: no such setting; "
+            "the nearest setting is VEO_GPU__WINDOW"
+        ),
+        (
+            f"{config}: gpu.full_interval: '100MHz' is not a duration: "
+            "write a number with ms, s, m, h or d, such as 100ms or 1m30s"
+        ),
         f"{config}: gpu.fast_intervall: no such setting; the nearest setting is gpu.fast_interval",
     ]
 

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import alerts.generation
+import dashboards.generation
+import helm.generation
 from veo_exporter.cli.show import metrics_markdown, settings_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -14,11 +16,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def generated_files() -> dict[Path, str]:
     """Every generated file with what it should hold."""
-    return {
+    files = {
         ROOT / "docs/metrics.md": metrics_markdown(),
         ROOT / "docs/configuration.md": settings_markdown(),
         **alerts.generation.generated_files(),
+        **dashboards.generation.generated_files(),
     }
+    # The chart carries copies of what is generated in this same run.
+    return {**files, **helm.generation.generated_files(files)}
 
 
 def main() -> int:

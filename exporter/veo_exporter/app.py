@@ -167,7 +167,7 @@ class App:
             log.error("a part of the page is left out", source=name, exc_info=True)  # noqa: LOG014, called in one
 
     def _unhealthy(self) -> str:
-        if self.settings.gpu.enabled and not self._sampler.alive:
+        if self._sampler.failed:
             return "the sampler's thread has ended: restart the exporter"
         return ""
 

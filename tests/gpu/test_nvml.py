@@ -10,7 +10,7 @@ import pytest
 
 from tests.gpu.conftest import FakeClock, ScriptedError, ScriptedNvml, wait_until
 from veo_exporter.gpu.codes import UNREADABLE
-from veo_exporter.gpu.nvml import Flight, Line, NvmlError, load_library
+from veo_exporter.gpu.nvml import Line, NvmlError, load_library
 
 
 def library(**functions: Any) -> SimpleNamespace:
@@ -68,7 +68,9 @@ def test_another_thread_sees_what_is_being_waited_for(nvml: ScriptedNvml, clock:
     clock.now = 1234.5
     thread.start()
     wait_until(lambda: nvml.waiting)
-    assert line.flight == Flight("nvmlDeviceGetCount", 1234.5)
+    assert line.flight is not None
+    assert line.flight.function == "nvmlDeviceGetCount"
+    assert line.flight.started_monotonic_seconds == 1234.5
     nvml.release(function="nvmlDeviceGetCount")
     thread.join(5)
     assert line.flight is None

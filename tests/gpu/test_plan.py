@@ -5,9 +5,10 @@
 import pytest
 
 from tests.gpu.conftest import EVERY, FakeClock, ScriptedNvml
+from veo_exporter.gpu.crew import Tasks
 from veo_exporter.gpu.ledger import DRIVER, Ledger, subject_of
 from veo_exporter.gpu.nvml import Flight, Line
-from veo_exporter.gpu.plan import Plan, Tasks
+from veo_exporter.gpu.plan import Plan
 from veo_exporter.gpu.readings import Cadence
 from veo_exporter.gpu.session import Closed, Counted, Found, Opened, Outcome
 from veo_exporter.gpu.timing import Timing
@@ -191,10 +192,10 @@ def test_not_supported_is_asked_again_with_the_static_sweep(driven: Driven) -> N
 
 
 def test_times(driven: Driven, clock: FakeClock) -> None:
-    assert driven.plan.due() == ALL
-    assert driven.plan.seconds_until_next() == 1.0
+    assert driven.plan.due() == (Cadence.FULL, Cadence.STATIC)
+    assert driven.plan.seconds_until_next() == 5.0
     clock.now += 5
-    assert driven.plan.due() == (Cadence.FAST, Cadence.FULL)
+    assert driven.plan.due() == (Cadence.FULL,)
 
 
 def test_other_times_hold_at_once(driven: Driven, clock: FakeClock) -> None:
@@ -210,8 +211,8 @@ def test_other_times_hold_at_once(driven: Driven, clock: FakeClock) -> None:
         )
     )
     assert driven.plan.seconds_until_next() == 0
-    assert driven.plan.due() == ALL
-    assert driven.plan.seconds_until_next() == pytest.approx(0.1)
+    assert driven.plan.due() == (Cadence.FULL, Cadence.STATIC)
+    assert driven.plan.seconds_until_next() == pytest.approx(1)
     assert driven.tasks()[0].deadline_seconds == 3
 
 

@@ -84,22 +84,17 @@ def test_what_is_not_supported_is_remembered_until_everything_is_asked_anew(
     # A reading that did not ask says nothing of it.
     record.fold(reading_of(values={catalog.UTILIZATION: 0.5}))
     assert record.skipped(Cadence.FAST) == missing
-    record.ask_for_everything()
+    record.fold(reading_of(values={catalog.POWER: 1.0}), everything=True)
     assert record.skipped(Cadence.FAST) == {}
-    # Until the answer is there, the old one stands.
-    assert record.missing[Cadence.FAST] == missing
-    record.fold(reading_of(values={catalog.POWER: 1.0}))
-    assert record.missing[Cadence.FAST] == {}
 
 
 def test_groups_are_asked_anew_one_by_one(record: Record) -> None:
     missing: dict[Signal, WhyNot] = {catalog.ENERGY: WhyNot.NOT_SUPPORTED}
     record.fold(reading_of(Cadence.FULL, missing=missing))
-    record.ask_for_everything()
-    record.fold(reading_of(Cadence.FAST))
-    assert record.skipped(Cadence.FULL) == {}
-    record.fold(reading_of(Cadence.FULL, missing=missing))
+    record.fold(reading_of(Cadence.FAST), everything=True)
     assert record.skipped(Cadence.FULL) == missing
+    record.fold(reading_of(Cadence.FULL), everything=True)
+    assert record.skipped(Cadence.FULL) == {}
 
 
 def test_windows_of_fast_signals(record: Record) -> None:

@@ -8,8 +8,13 @@ import structlog
 from structlog.testing import capture_logs
 
 from tests.gpu.conftest import FakeClock, ScriptedNvml, wait_until
+from veo_exporter.clock import SystemClock
 from veo_exporter.gpu.nvml import Line
-from veo_exporter.gpu.worker import Round, Task, Worker
+from veo_exporter.gpu.worker import Round, Standing, Task, Worker
+
+
+def standing(*tasks: Task[str], interval_seconds: float = 0.01) -> Standing[str]:
+    return Standing(tasks=tasks, interval_seconds=interval_seconds, tell_seconds=0.05)
 
 
 def worker_on(nvml: ScriptedNvml, clock: FakeClock) -> tuple[Worker[str], threading.Event]:
@@ -38,7 +43,7 @@ def test_results_come_in_order_and_wake_the_watcher(nvml: ScriptedNvml, clock: F
     worker.submit(round)
     assert wake.wait(10)
     assert round.finished
-    assert round.results == ["one", "two", "2"]
+    assert list(worker.answers) == ["one", "two", "2"]
     worker.dismiss()
     wait_until(lambda: worker.ended)
 
@@ -61,7 +66,8 @@ def test_a_fault_of_ours_costs_one_result_and_is_logged_once(
             round = Round((saying("one"), raising(TypeError("ours")), saying("three")))
             worker.submit(round)
             assert wake.wait(10)
-            assert round.results == ["one", "three"]
+            assert list(worker.answers) == ["one", "three"]
+            worker.answers.clear()
         round = Round((raising(TypeError("ours"), "GPU-2"),))
         worker.submit(round)
         wait_until(lambda: round.finished)
@@ -78,15 +84,15 @@ def test_a_round_that_was_abandoned_ends_the_thread_and_gives_nothing(
     round = Round((saying("one"), asking("nvmlDeviceGetCount", "GPU-2"), saying("three")))
     worker.submit(round)
     wait_until(lambda: nvml.waiting)
-    assert round.current.subject == "GPU-2"
+    assert worker.task is round.tasks[1]
     assert worker.line.flight is not None
     assert worker.line.flight.function == "nvmlDeviceGetCount"
-    round.abandoned = True
+    worker.abandoned = True
     assert not worker.ended
     nvml.release(function="nvmlDeviceGetCount")
     wait_until(lambda: worker.ended)
     assert wake.is_set()
-    assert round.results == ["one"]
+    assert list(worker.answers) == ["one"]
     assert not round.finished
 
 
@@ -96,4 +102,50 @@ def test_dismissed_it_first_ends_what_it_was_given(nvml: ScriptedNvml, clock: Fa
     worker.submit(round)
     worker.dismiss()
     wait_until(lambda: worker.ended)
-    assert round.results == ["one"]
+    assert list(worker.answers) == ["one"]
+
+
+def test_standing_tasks_are_asked_again_and_again_and_told_of_now_and_then(
+    nvml: ScriptedNvml,
+) -> None:
+    wake = threading.Event()
+    worker: Worker[str] = Worker(nvml, SystemClock(), wake, "test-nvml")
+    worker.keep_asking(standing(saying("one"), saying("two")))
+    assert wake.wait(10)
+    wait_until(lambda: len(worker.answers) >= 10)
+    assert list(worker.answers)[:4] == ["one", "two", "one", "two"]
+    # Five ticks of 10 ms are told of at once.
+    assert wake.is_set()
+    round = Round((saying("between"),))
+    worker.submit(round)
+    wait_until(lambda: round.finished)
+    assert "between" in worker.answers
+    worker.dismiss()
+    wait_until(lambda: worker.ended)
+
+
+def test_other_standing_tasks_hold_at_once_whatever_the_old_interval(nvml: ScriptedNvml) -> None:
+    wake = threading.Event()
+    worker: Worker[str] = Worker(nvml, SystemClock(), wake, "test-nvml")
+    worker.keep_asking(standing(saying("rare"), interval_seconds=3600))
+    wait_until(lambda: list(worker.answers) == ["rare"])
+    worker.keep_asking(standing(saying("often")))
+    wait_until(lambda: worker.answers.count("often") > 2)
+    worker.keep_asking(Standing())
+    worker.dismiss()
+    wait_until(lambda: worker.ended)
+
+
+def test_standing_tasks_end_in_the_middle_when_others_take_their_place(
+    nvml: ScriptedNvml,
+) -> None:
+    wake = threading.Event()
+    worker: Worker[str] = Worker(nvml, SystemClock(), wake, "test-nvml")
+    nvml.hang(function="nvmlDeviceGetCount")
+    worker.keep_asking(standing(asking("nvmlDeviceGetCount"), saying("dead handle")))
+    wait_until(lambda: nvml.waiting)
+    worker.keep_asking(Standing())
+    nvml.release(function="nvmlDeviceGetCount")
+    worker.dismiss()
+    wait_until(lambda: worker.ended)
+    assert list(worker.answers) == ["2"]

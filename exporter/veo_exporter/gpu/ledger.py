@@ -129,15 +129,16 @@ class Ledger:
         record.found(device)
         return record
 
-    def answered(self, outcome: Answer) -> None:
-        """A reading arrived."""
+    def answered(self, outcome: Answer) -> bool:
+        """A reading arrived; gives whether it is of a GPU as this session knows it."""
         reading = outcome.reading
         record = self.records.get(outcome.device.uuid)
         if record is None or record.device is not outcome.device:
-            return
-        record.fold(reading)
+            return False
+        record.fold(reading, everything=outcome.everything)
         if reading.succeeded:
             self._last_success[reading.cadence] = reading.finished_unix_seconds
+        return True
 
     def overdue(self, subject: str, flight: Flight, retry_at_monotonic_seconds: float) -> None:
         """A call is over its deadline; its thread is no longer waited for."""

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one gate to NVML. Every call of it goes through a line, so that it can be watched."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +22,8 @@ class NvmlError(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
+# Made for every call, and compared by identity alone.
+@dataclass(slots=True, eq=False)
 class Flight:
     """A call that has not returned yet."""
 
@@ -35,13 +37,15 @@ class Line:
     def __init__(self, library: Any, clock: Clock) -> None:
         self.library: Final = library
         self.flight: Flight | None = None
+        self.function = ""
+        """The function called last."""
         self._clock = clock
+        self._functions: dict[str, Callable[..., Any]] = {}
 
     def call(self, function: str, *arguments: Any) -> Any:
         """Call an NVML function by its name. Raises NvmlError, and nothing else."""
-        ask = getattr(self.library, function, None)
-        if ask is None:
-            raise NvmlError(function, ReturnCode.FUNCTION_NOT_FOUND)
+        ask = self._functions.get(function) or self._find(function)
+        self.function = function
         self.flight = Flight(function, self._clock.monotonic_seconds())
         try:
             return ask(*arguments)
@@ -53,6 +57,13 @@ class Line:
             raise NvmlError(function, UNREADABLE, repr(error)) from error
         finally:
             self.flight = None
+
+    def _find(self, function: str) -> Callable[..., Any]:
+        found: Callable[..., Any] | None = getattr(self.library, function, None)
+        if found is None:
+            raise NvmlError(function, ReturnCode.FUNCTION_NOT_FOUND)
+        self._functions[function] = found
+        return found
 
 
 def load_library() -> Any:

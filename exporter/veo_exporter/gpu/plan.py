@@ -9,6 +9,7 @@ import structlog
 
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.codes import remedy_for
+from veo_exporter.gpu.crew import Tasks
 from veo_exporter.gpu.ledger import DRIVER, Ledger
 from veo_exporter.gpu.nvml import Line
 from veo_exporter.gpu.reader import read_gpu
@@ -28,12 +29,10 @@ from veo_exporter.gpu.session import (
     find_gpu,
     open_session,
 )
-from veo_exporter.gpu.timing import Timing
-from veo_exporter.gpu.worker import Task
+from veo_exporter.gpu.timing import PUBLISH_INTERVAL_SECONDS, Timing
+from veo_exporter.gpu.worker import Standing, Task
 
 log = structlog.get_logger(__name__)
-
-Tasks = list[Task[Outcome]]
 
 
 class Plan:
@@ -43,12 +42,33 @@ class Plan:
         self._ledger = ledger
         self._clock = clock
         self._timing = timing
-        self._schedule = Schedule(timing.intervals)
+        self._schedule = Schedule(timing.intervals_of_rounds)
+        self._standing: Standing[Outcome] = Standing()
+        self._standing_for: tuple[Device, ...] = ()
 
     def retime(self, timing: Timing) -> None:
         """Ask at other times from now on."""
         self._timing = timing
-        self._schedule = Schedule(timing.intervals)
+        self._schedule = Schedule(timing.intervals_of_rounds)
+        self._standing_for = ()
+        self._standing = Standing()
+
+    def standing(self) -> Standing[Outcome]:
+        """The fast group of every GPU that answers, for the worker to ask by itself."""
+        records = self._readable() if self._ledger.session_open else []
+        devices = tuple(record.device for record in records if record.device is not None)
+        # Compared by identity: a GPU that was found again has a new handle.
+        if list(map(id, devices)) != list(map(id, self._standing_for)):
+            self._standing_for = devices
+            self._standing = Standing(
+                tasks=tuple(
+                    self._read_task(device, record, Cadence.FAST, everything=False)
+                    for device, record in zip(devices, records, strict=True)
+                ),
+                interval_seconds=self._timing.fast_interval_seconds,
+                tell_seconds=PUBLISH_INTERVAL_SECONDS,
+            )
+        return self._standing
 
     def seconds_until_next(self) -> float:
         """How long there is nothing to do."""
@@ -66,10 +86,12 @@ class Plan:
         driver_asked = Cadence.FULL in due and not driver_stuck
         if not self._ledger.session_open:
             return [self._open_task()] if driver_asked else []
+        # Rights and MIG modes change: with the static sweep, everything is asked for again.
+        everything = Cadence.STATIC in due
         readable = self._readable()
         tasks = [
-            self._read_task(record.device, record, cadence)
-            for cadence in due
+            self._read_task(record.device, record, cadence, everything=everything)
+            for cadence in (tuple(Cadence) if everything else due)
             for record in readable
             if record.device is not None
         ]
@@ -94,10 +116,13 @@ class Plan:
                     return self._reopen(outcome.code)
                 record = self._ledger.found(outcome)
                 if record is not None and record.device is not None:
-                    return [self._read_task(record.device, record, cadence) for cadence in Cadence]
+                    return [
+                        self._read_task(record.device, record, cadence, everything=True)
+                        for cadence in Cadence
+                    ]
             case Answer():
-                self._ledger.answered(outcome)
-                if ends_session(outcome.reading.code):
+                current = self._ledger.answered(outcome)
+                if current and ends_session(outcome.reading.code):
                     return self._reopen(outcome.reading.code)
             case Closed():
                 pass
@@ -130,14 +155,20 @@ class Plan:
 
     def _find_task(self, index: int) -> Task[Outcome]:
         subject = self._ledger.subject_at(index)
-        return Task(subject, self._timing.start_deadline_seconds, partial(find_gpu, index=index))
+        # Opening a GPU takes seconds without persistence mode; one that was open already has no
+        # such excuse, and the others wait for it meanwhile.
+        known = subject in self._ledger.records
+        deadline = (
+            self._timing.call_deadline_seconds if known else self._timing.start_deadline_seconds
+        )
+        return Task(subject, deadline, partial(find_gpu, index=index))
 
-    def _read_task(self, device: Device, record: Record, cadence: Cadence) -> Task[Outcome]:
-        if cadence is Cadence.STATIC:
-            record.ask_for_everything()
-
+    def _read_task(
+        self, device: Device, record: Record, cadence: Cadence, *, everything: bool
+    ) -> Task[Outcome]:
         def read(line: Line) -> Answer:
-            reading = read_gpu(line, device, cadence, record.skipped(cadence), self._clock)
-            return Answer(device=device, reading=reading)
+            skipped = () if everything else record.skipped(cadence)
+            reading = read_gpu(line, device, cadence, skipped, self._clock)
+            return Answer(device=device, reading=reading, everything=everything)
 
         return Task(record.subject, self._timing.call_deadline_seconds, read)

@@ -5,6 +5,7 @@
 A new signal of a GPU is a row in the catalogue and a row here.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,7 @@ from veo_exporter.gpu.codes import ReturnCode
 from veo_exporter.gpu.nvml import Handle, Line, NvmlError
 from veo_exporter.gpu.readings import Cadence, Raw, Signal
 from veo_exporter.units import (
+    Unit,
     megahertz_to_hertz,
     millijoules_to_joules,
     milliwatts_to_watts,
@@ -147,12 +149,20 @@ DRIVER_TEXTS: Final = {
 """The same for the driver as a whole."""
 
 
-def plausible(signal: Signal, value: float) -> bool:
-    """Whether a value can be true. The driver has been seen to say 101 % and 255 degrees."""
+def _limits(signal: Signal) -> tuple[float, float]:
     if isinstance(signal, Raw):
-        return True
-    if signal.name.endswith("_ratio"):
-        return 0.0 <= value <= 1.0
-    if signal is catalog.TEMPERATURE:
-        return value <= MAX_PLAUSIBLE_CELSIUS
-    return value >= 0.0
+        return -math.inf, math.inf
+    if signal.unit is Unit.RATIO:
+        return 0.0, 1.0
+    if signal.unit is Unit.CELSIUS:
+        return -math.inf, MAX_PLAUSIBLE_CELSIUS
+    return 0.0, math.inf
+
+
+PLAUSIBLE: Final[dict[Signal, tuple[float, float]]] = {
+    signal: _limits(signal)
+    for probes in PROBES.values()
+    for probe in probes
+    for signal in probe.signals
+}
+"""Between which values a signal can be true. The driver has been seen to say 101 % and 255 degrees."""

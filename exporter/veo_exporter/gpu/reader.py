@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from veo_exporter.clock import Clock
-from veo_exporter.gpu.codes import Meaning, meaning_of
+from veo_exporter.gpu.codes import UNREADABLE, Meaning, meaning_of
 from veo_exporter.gpu.nvml import Line, NvmlError
-from veo_exporter.gpu.probes import PROBES, TEXTS, Probe, plausible
+from veo_exporter.gpu.probes import PLAUSIBLE, PROBES, TEXTS, Probe
 from veo_exporter.gpu.readings import Cadence, Device, Failure, Reading, Signal, WhyNot
 
 _WHY_NOT = {Meaning.UNSUPPORTED: WhyNot.NOT_SUPPORTED, Meaning.FORBIDDEN: WhyNot.NOT_PERMITTED}
@@ -32,9 +32,10 @@ class _Notes:
     def take(self, probe: Probe, numbers: tuple[float | None, ...]) -> None:
         self.answered = True
         for signal, number in zip(probe.signals, numbers, strict=True):
+            low, high = PLAUSIBLE[signal]
             if number is None:
                 self.missing[signal] = WhyNot.NOT_SUPPORTED
-            elif plausible(signal, number):
+            elif low <= number <= high:
                 self.values[signal] = number
             else:
                 self.implausible += 1
@@ -68,7 +69,7 @@ def read_gpu(
         if skipped and all(signal in skipped for signal in probe.signals):
             continue
         try:
-            notes.take(probe, probe.read(line, device.handle))
+            notes.take(probe, _ask(probe, line, device))
         except NvmlError as error:
             if not notes.take_failure(probe, error):
                 break
@@ -90,6 +91,16 @@ def read_gpu(
         implausible=notes.implausible,
         code=notes.code,
     )
+
+
+def _ask(probe: Probe, line: Line, device: Device) -> tuple[float | None, ...]:
+    try:
+        return probe.read(line, device.handle)
+    except NvmlError:
+        raise
+    except Exception as error:
+        # The call gave something that our conversion cannot take. It costs this value and no other.
+        raise NvmlError(line.function, UNREADABLE, repr(error)) from error
 
 
 def _read_texts(line: Line, device: Device, failures: list[Failure]) -> dict[str, str]:

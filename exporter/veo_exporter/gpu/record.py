@@ -51,7 +51,6 @@ class Record:
     retry_at_monotonic_seconds: float = 0.0
     readings: dict[Cadence, Reading] = field(default_factory=dict)
     missing: dict[Cadence, dict[Signal, WhyNot]] = field(default_factory=dict)
-    recheck: set[Cadence] = field(default_factory=set)
     implausible_readings: int = 0
     texts: dict[str, str] = field(default_factory=dict)
     errors: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -121,7 +120,7 @@ class Record:
         self.index = device.index
         self.pci_bus_id = device.pci_bus_id
         self.listed = True
-        self.look_up_code = 0
+        # What spoke against it before still does, until it answers a question.
 
     def gone(self) -> None:
         """Nothing that was read is true any more."""
@@ -130,20 +129,19 @@ class Record:
 
     def skipped(self, cadence: Cadence) -> Mapping[Signal, WhyNot]:
         """Signals not worth asking for before the next static sweep."""
-        return {} if cadence in self.recheck else self.missing.get(cadence, {})
+        return self.missing.get(cadence, {})
 
-    def ask_for_everything(self) -> None:
-        """Forget what was not supported: rights and MIG modes change."""
-        self.recheck = set(Cadence)
-
-    def fold(self, reading: Reading) -> None:
-        """Take a reading in."""
+    def fold(self, reading: Reading, *, everything: bool = False) -> None:
+        """Take a reading in; `everything` if nothing was skipped."""
         self.hung = False
+        self.look_up_code = 0
         if reading.code and not reading.values:
             self.readings.clear()
         self.readings[reading.cadence] = reading
-        self.missing[reading.cadence] = {**self.skipped(reading.cadence), **reading.missing}
-        self.recheck.discard(reading.cadence)
+        if everything:
+            self.missing[reading.cadence] = dict(reading.missing)
+        elif reading.missing:
+            self.missing[reading.cadence] = {**self.skipped(reading.cadence), **reading.missing}
         self.texts.update(reading.texts)
         self.implausible_readings += reading.implausible
         for failure in reading.failures:

@@ -45,10 +45,11 @@ class Closed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A GPU's reading."""
+    """A GPU's reading; `everything` if also what is known to be missing was asked for."""
 
     device: Device
     reading: Reading
+    everything: bool = False
 
 
 Outcome = Opened | Counted | Found | Closed | Answer

@@ -10,6 +10,8 @@ from veo_exporter.gpu.record import Folding
 
 LEAST_STALE_AFTER_SECONDS: Final = 5.0
 INTERVALS_UNTIL_STALE: Final = 3
+PUBLISH_INTERVAL_SECONDS: Final = 1.0
+"""Nobody scrapes more often; faster samples go into the windows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,15 @@ class Timing:
             Cadence.FAST: self.fast_interval_seconds,
             Cadence.FULL: self.full_interval_seconds,
             Cadence.STATIC: self.static_interval_seconds,
+        }
+
+    @property
+    def intervals_of_rounds(self) -> dict[Cadence, float]:
+        """Those that are asked for in rounds; the fast group has its own ticks."""
+        return {
+            cadence: interval
+            for cadence, interval in self.intervals.items()
+            if cadence is not Cadence.FAST
         }
 
     @property

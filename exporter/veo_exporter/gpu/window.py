@@ -24,13 +24,6 @@ class _Bucket:
         self.weighted = 0.0
         self.weight = 0.0
 
-    def add(self, at: float, value: float, step: float) -> None:
-        self.end = at
-        self.minimum = min(self.minimum, value)
-        self.maximum = max(self.maximum, value)
-        self.weighted += value * step
-        self.weight += step
-
 
 class TrailingWindow:
     """Folds samples that come in the order of time.
@@ -41,30 +34,43 @@ class TrailingWindow:
 
     def __init__(self, length_seconds: float, longest_step_seconds: float) -> None:
         self._length = length_seconds
+        self._part = length_seconds / BUCKETS
         self._longest_step = longest_step_seconds
         self._buckets: deque[_Bucket] = deque()
         self._sealed: tuple[float, float, float, float] | None = None
-        self._last: float | None = None
 
+    # Called some hundred times a second when samples are fast: no calls, no more than is needed.
     def add(self, at_monotonic_seconds: float, value: float) -> None:
         """Take a sample in."""
-        step = 0.0 if self._last is None else at_monotonic_seconds - self._last
-        self._last = at_monotonic_seconds
-        changed = self._forget_before(at_monotonic_seconds - self._length)
-        newest = self._buckets[-1] if self._buckets else None
-        if newest is None or at_monotonic_seconds >= newest.start + self._length / BUCKETS:
-            newest = _Bucket(at_monotonic_seconds, value)
-            self._buckets.append(newest)
-            changed = True
-        if changed:
-            self._seal()
-        newest.add(at_monotonic_seconds, value, min(step, self._longest_step))
+        buckets = self._buckets
+        if not buckets:
+            buckets.append(_Bucket(at_monotonic_seconds, value))
+            return
+        newest = buckets[-1]
+        step = at_monotonic_seconds - newest.end
+        if (
+            at_monotonic_seconds >= newest.start + self._part
+            or buckets[0].end < at_monotonic_seconds - self._length
+        ):
+            newest = self._turn(at_monotonic_seconds, value)
+        newest.end = at_monotonic_seconds
+        if value < newest.minimum:
+            newest.minimum = value
+        elif value > newest.maximum:
+            newest.maximum = value
+        step = min(step, self._longest_step)
+        newest.weighted += value * step
+        newest.weight += step
 
-    def _forget_before(self, at_monotonic_seconds: float) -> bool:
-        before = len(self._buckets)
-        while self._buckets and self._buckets[0].end < at_monotonic_seconds:
-            self._buckets.popleft()
-        return len(self._buckets) != before
+    def _turn(self, at_monotonic_seconds: float, value: float) -> _Bucket:
+        """Forget what is too old, and begin a part if the newest one is full."""
+        buckets = self._buckets
+        while buckets and buckets[0].end < at_monotonic_seconds - self._length:
+            buckets.popleft()
+        if not buckets or at_monotonic_seconds >= buckets[-1].start + self._part:
+            buckets.append(_Bucket(at_monotonic_seconds, value))
+        self._seal()
+        return buckets[-1]
 
     def _seal(self) -> None:
         """Fold all buckets but the newest, which alone still changes."""

@@ -3,9 +3,10 @@
 """The thread that talks to NVML, and that is left behind when NVML does not answer."""
 
 import threading
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from queue import SimpleQueue
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -29,35 +30,58 @@ class Task(Generic[Result]):
 
 @dataclass(slots=True)
 class Round(Generic[Result]):
-    """Tasks in order, and the results so far. Only the worker appends, only the watcher reads."""
+    """Tasks to be carried out once, in order."""
 
     tasks: tuple[Task[Result], ...]
-    results: list[Result] = field(default_factory=list)
-    place: int = 0
-    finished: bool = False
-    abandoned: bool = False
+    done: int = 0
 
     @property
-    def current(self) -> Task[Result]:
-        """The task at which the worker is."""
-        return self.tasks[self.place]
+    def finished(self) -> bool:
+        return self.done == len(self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(Generic[Result]):
+    """Tasks to be carried out again and again; `tell` is how often the watcher hears of it."""
+
+    tasks: tuple[Task[Result], ...] = ()
+    interval_seconds: float = 1.0
+    tell_seconds: float = 1.0
 
 
 class Worker(Generic[Result]):
-    """Runs rounds on a daemon thread. `wake` is set when a round ends and when the thread does."""
+    """Carries out rounds, and standing tasks between them, on a daemon thread.
+
+    Only the worker appends to `answers`, only the watcher takes from it. `wake` is set when a round
+    ends, when there is news of standing tasks, and when the thread ends.
+    """
 
     def __init__(self, library: Any, clock: Clock, wake: threading.Event, name: str) -> None:
         self.line = Line(library, clock)
-        self._wake = wake
+        self.answers: deque[Result] = deque()
+        self.task: Task[Result] | None = None
+        self.standing: Standing[Result] = Standing()
+        self.abandoned = False
         self.ended = False
+        self._clock = clock
+        self._wake = wake
         self._rounds: SimpleQueue[Round[Result] | None] = SimpleQueue()
+        self._told_at = 0.0
         self._reported: set[str] = set()
         # A daemon: a thread that the driver does not give back must not keep the process.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, round: Round[Result]) -> None:
+        """Carry out a round as soon as what runs now has returned."""
         self._rounds.put(round)
+
+    def keep_asking(self, standing: Standing[Result]) -> None:
+        """Carry these out from now on, in place of other standing tasks."""
+        if standing is not self.standing:
+            self.standing = standing
+            # The thread may be waiting for a tick of the old ones.
+            self._rounds.put(Round(()))
 
     def dismiss(self) -> None:
         """Let the thread end once it has nothing to do."""
@@ -65,20 +89,54 @@ class Worker(Generic[Result]):
 
     def _run(self) -> None:
         try:
-            while (round := self._rounds.get()) is not None:
-                for place, task in enumerate(round.tasks):
-                    round.place = place
-                    self._carry_out(task, round)
-                    if round.abandoned:
-                        # Others have taken over; what came so late is no longer true.
-                        return
-                round.finished = True
-                self._wake.set()
+            tick, interval = 0.0, 0.0
+            while not self.abandoned:
+                now = self._clock.monotonic_seconds()
+                standing = self.standing
+                if standing.interval_seconds != interval:
+                    tick, interval = now, standing.interval_seconds
+                if standing.tasks and now >= tick:
+                    self._carry_out_standing(standing)
+                    # From the last scheduled tick, so that they do not drift; missed ones are skipped.
+                    missed = (self._clock.monotonic_seconds() - tick) // interval
+                    tick += (max(missed, 0) + 1) * interval
+                    continue
+                try:
+                    round = self._rounds.get(timeout=tick - now if standing.tasks else None)
+                except Empty:
+                    continue
+                if round is None:
+                    return
+                self._carry_out_round(round)
         finally:
             self.ended = True
             self._wake.set()
 
-    def _carry_out(self, task: Task[Result], round: Round[Result]) -> None:
+    def _carry_out_standing(self, standing: Standing[Result]) -> None:
+        for task in standing.tasks:
+            if self.standing is not standing:
+                # A session was closed, or a GPU has gone: its handles are dead.
+                return
+            self._carry_out(task)
+            if self.abandoned:
+                return
+        now = self._clock.monotonic_seconds()
+        # Half a tick of grace, so that 1 s samples are told of each second and not every other.
+        if now - self._told_at >= standing.tell_seconds - standing.interval_seconds / 2:
+            self._told_at = now
+            self._wake.set()
+
+    def _carry_out_round(self, round: Round[Result]) -> None:
+        for task in round.tasks:
+            self._carry_out(task)
+            if self.abandoned:
+                return
+            round.done += 1
+        if round.tasks:
+            self._wake.set()
+
+    def _carry_out(self, task: Task[Result]) -> None:
+        self.task = task
         try:
             result = task.run(self.line)
         except Exception as error:
@@ -87,5 +145,6 @@ class Worker(Generic[Result]):
                 self._reported.add(known)
                 log.exception("reading failed", subject=task.subject)
             return
-        if not round.abandoned:
-            round.results.append(result)
+        if not self.abandoned:
+            # If it was, others have taken over; what comes so late is no longer true.
+            self.answers.append(result)

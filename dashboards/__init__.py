@@ -1,0 +1,3 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""Grafana dashboards, written from the catalogue."""
