@@ -15,7 +15,9 @@ READY := $(VENV)/.ready
 help:
 	@echo 'make demo      the exporter on a simulated node with eight GPUs: http://localhost:9420'
 	@echo 'make test      every test'
-	@echo 'make check     style, types, layers, generated files'
+	@echo 'make stack     the demo, Prometheus and Alertmanager together; one Ctrl-C ends all'
+	@echo 'make tools     Prometheus, Alertmanager and Helm, from PATH or built into a cache'
+	@echo 'make check     style, types, layers, generated files, rules, chart'
 	@echo 'make generate  docs and other files that derive from the code'
 	@echo 'make bench     the budgets, measured beside nvitop-exporter on the same fake NVML'
 	@echo 'make lock      requirements.lock anew'
@@ -27,16 +29,22 @@ $(READY): requirements.lock pyproject.toml exporter/veo_client/pyproject.toml
 demo: $(READY)
 	@exec $(BIN)/veo-exporter demo --web.listen-address localhost:9420 $(DEMO_FLAGS)
 
-test: $(READY)
+test: $(READY) tools
 	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
 
-check: $(READY)
+check: $(READY) tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy alerts bench dashboards helm tests tools
-	$(BIN)/lint-imports
+	PYTHONPATH=. $(BIN)/lint-imports
 	$(BIN)/python -m tools.generate --check
+	$(BIN)/python -m tools.references
+	.tools/bin/promtool check rules --lint=all --lint-fatal alerts/rules/*.yaml
+	.tools/bin/promtool check config alerts/prometheus.yml
+	.tools/bin/amtool check-config alerts/alertmanager.yaml
+	$(BIN)/amlint check --rules 'alerts/rules/*.yaml' alerts/alertmanager.yaml
+	.tools/bin/helm lint --strict helm/veo-exporter
 
 generate: $(READY)
 	$(BIN)/python -m tools.generate

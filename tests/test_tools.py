@@ -264,3 +264,9 @@ def test_watch_says_what_the_failed_command_said() -> None:
 def test_watch_says_when_the_command_is_missing(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="cannot be started: No such file"):
         watch([str(tmp_path / "absent")], "starting")
+
+
+def test_optional_tools_are_left_out_unless_named(capsys: pytest.CaptureFixture[str]) -> None:
+    install.main(["--check"])
+    named = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert named == [name for name, tool in CATALOG.items() if not tool.optional]

@@ -60,7 +60,10 @@ def test_a_failed_look_up_speaks_first(record: Record) -> None:
     record.look_up_code = 15
     assert record.code == 15
     record.found(device_of("GPU-1", 3))
-    assert (record.code, record.index) == (0, 3)
+    # Found again, but it has answered nothing yet.
+    assert (record.code, record.index) == (15, 3)
+    record.fold(reading_of(values={catalog.POWER: 1.0}))
+    assert record.code == 0
 
 
 def test_failures_are_counted_by_function_and_code(record: Record) -> None:

@@ -21,6 +21,7 @@ from veo_exporter.gpu.ledger import DRIVER, Ledger
 from veo_exporter.gpu.news import News
 from veo_exporter.gpu.plan import Plan
 from veo_exporter.gpu.readings import Cadence, Snapshot
+from veo_exporter.gpu.session import Opened
 from veo_exporter.gpu.timing import PUBLISH_INTERVAL_SECONDS, Timing
 from veo_exporter.gpu.worker import Standing
 
@@ -50,7 +51,8 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="gpu-sampler", daemon=True)
         self._crew = Crew(load_library, clock, self._wake)
         self._news = News()
-        self._published_at = float("-inf")
+        self._published_at = clock.monotonic_seconds()
+        self._found_something = False
         self._bus: frozenset[str] | None = None
         self._asked = (timing, expected)
         self._timing = timing
@@ -101,11 +103,16 @@ class Sampler:
             self._take_settings()
             self._collect_returned()
             for outcome in self._crew.answers():
-                waiting += self._plan.follow(outcome)
+                following = self._plan.follow(outcome)
+                self._found_something |= bool(following) or isinstance(outcome, Opened)
+                waiting += following
             waiting += self._leave_behind_overdue()
             if self._ledger.driver_hung:
                 waiting = []
             self._crew.keep_asking(self._standing())
+            if self._found_something and self._crew.idle and not waiting:
+                # A session was opened or a GPU found, and all that followed from it was asked.
+                self._publish()
             if self._crew.idle:
                 tasks, waiting = waiting or self._due_tasks(), []
                 self._crew.ask(tasks)
@@ -179,14 +186,13 @@ class Sampler:
         # Half a tick of grace, so that 1 s samples are published each second and not every other.
         grace = min(self._timing.fast_interval_seconds, PUBLISH_INTERVAL_SECONDS) / 2
         age = self._clock.monotonic_seconds() - self._published_at
-        if (
-            age >= PUBLISH_INTERVAL_SECONDS - grace and self._crew.idle
-        ) or age >= PUBLISH_INTERVAL_SECONDS:
+        if age >= PUBLISH_INTERVAL_SECONDS - (grace if self._crew.idle else 0.0):
             self._publish()
 
     def _publish(self) -> None:
         now = self._clock.monotonic_seconds()
         self._published_at = now
+        self._found_something = False
         self.latest = self._ledger.snapshot(
             self._clock.unix_seconds(), now, self._bus, self._expected
         )
