@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tests.gpu.conftest import address_of, device_of, reading_of
 from veo_exporter.catalog import gpu as catalog
 from veo_exporter.gpu.codes import OVERDUE
-from veo_exporter.gpu.ledger import DRIVER, Ledger, subject_of
+from veo_exporter.gpu.ledger import DRIVER, Ledger
 from veo_exporter.gpu.nvml import Flight
 from veo_exporter.gpu.readings import Cadence, Device, GpuView, Raw, Signal, Snapshot, State, WhyNot
 from veo_exporter.gpu.record import Folding
+from veo_exporter.gpu.roster import subject_of
 from veo_exporter.gpu.session import Answer, Counted, Found, Opened
 
 STALE_AFTER = {Cadence.FAST: 5.0, Cadence.FULL: 15.0, Cadence.STATIC: 180.0}
@@ -418,7 +419,7 @@ def test_a_look_up_that_hangs_has_a_row(node: Node) -> None:
     node.ledger.opened(Opened(code=0))
     node.count(3)
     node.look_up(0, ONE)
-    assert node.ledger.subject_at(1) == subject_of(1)
+    assert node.ledger.roster.subject_at(1) == subject_of(1)
     flight = node.hang(subject_of(1), "nvmlDeviceGetHandleByIndex")
     node.look_up(2, THREE)
     # What is left over on the bus is its address.
@@ -437,7 +438,7 @@ def test_a_look_up_that_hangs_has_a_row(node: Node) -> None:
 
 def test_blame_finds_a_gpu_that_got_its_name_since(node: Node) -> None:
     node.lists(ONE, 15, THREE)
-    subject = node.ledger.subject_at(1)
+    subject = node.ledger.roster.subject_at(1)
     node.snapshot()
     node.hang(subject, "nvmlDeviceGetHandleByIndex")
     assert node.states()[1, "", address_of(TWO)] is State.HUNG
@@ -563,7 +564,7 @@ class Story(Node):
             case "fail":
                 self.look_up(about, 15)
             case "hang":
-                self.flights.append(self.hang(self.ledger.subject_at(about)))
+                self.flights.append(self.hang(self.ledger.roster.subject_at(about)))
 
 
 @given(EVENTS)

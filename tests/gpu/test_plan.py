@@ -6,10 +6,11 @@ import pytest
 
 from tests.gpu.conftest import EVERY, FakeClock, ScriptedNvml
 from veo_exporter.gpu.crew import Tasks
-from veo_exporter.gpu.ledger import DRIVER, Ledger, subject_of
+from veo_exporter.gpu.ledger import DRIVER, Ledger
 from veo_exporter.gpu.nvml import Flight, Line
 from veo_exporter.gpu.plan import Plan
 from veo_exporter.gpu.readings import Cadence
+from veo_exporter.gpu.roster import subject_of
 from veo_exporter.gpu.session import Closed, Counted, Found, Opened, Outcome
 from veo_exporter.gpu.timing import Timing
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything known of the node's GPUs, kept by the sampler's thread and published as snapshots."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from veo_exporter.gpu.codes import OVERDUE, remedy_for
@@ -16,30 +16,25 @@ from veo_exporter.gpu.readings import (
     Snapshot,
 )
 from veo_exporter.gpu.record import Folding, Record
+from veo_exporter.gpu.roster import Roster, subject_of
 from veo_exporter.gpu.session import Answer, Counted, Found, Opened
 from veo_exporter.gpu.state import Evidence, judge
 
 DRIVER: Final = "driver"
 """The subject of calls that concern no single GPU."""
-_BY_INDEX: Final = "index "
-
-
-def subject_of(index: int | None) -> str:
-    """The subject of calls about a GPU that only its index names yet."""
-    return f"{_BY_INDEX}{index}"
 
 
 class Ledger:
-    """GPUs by subject: their UUID; as long as nobody could read it, their PCI address or index."""
+    """What sessions, look-ups and readings told. The roster knows which GPUs there are."""
 
     def __init__(self, folding: Folding, stale_after_seconds: Mapping[Cadence, float]) -> None:
-        self.folding = folding
         self.stale_after_seconds = stale_after_seconds
-        self.records: dict[str, Record] = {}
+        self.roster = Roster(folding)
+        self.records = self.roster.records
+        self.flights = self.roster.flights
         self.session_code: int | None = None
         self.driver_hung = False
         self.errors: dict[tuple[str, int], int] = {}
-        self.flights: dict[str, Flight] = {}
         self._texts: Mapping[str, str] = {}
         self._count = 0
         self._counted = False
@@ -52,7 +47,7 @@ class Ledger:
 
     def refold(self, folding: Folding, stale_after_seconds: Mapping[Cadence, float]) -> None:
         """Fold in another way from now on; the windows begin anew, the counters go on."""
-        self.folding = folding
+        self.roster.folding = folding
         self.stale_after_seconds = stale_after_seconds
         for record in self.records.values():
             record.refold(folding)
@@ -103,17 +98,10 @@ class Ledger:
         }
         return tuple(index for index in range(outcome.count) if index not in settled)
 
-    def subject_at(self, index: int) -> str:
-        """Whom to blame if a look-up of this index does not return."""
-        for record in self.records.values():
-            if record.index == index and record.listed:
-                return record.subject
-        return subject_of(index)
-
     def found(self, outcome: Found) -> Record | None:
         """A look-up ended; gives the record if there is a GPU to read now."""
         if outcome.device is None:
-            record = self._record_at(outcome.index)
+            record = self.roster.record_at(outcome.index)
             record.look_up_code = outcome.code
             record.listed = True
             record.hung = False
@@ -121,11 +109,13 @@ class Ledger:
             record.count_error(outcome.function, outcome.code)
             return None
         device = outcome.device
-        record = self.records.get(device.uuid) or self._add(device.uuid, device.index, device.uuid)
+        record = self.records.get(device.uuid) or self.roster.add(
+            device.uuid, device.index, device.uuid
+        )
         for subject in (subject_of(device.index), device.pci_bus_id):
             nameless = self.records.get(subject)
             if nameless is not None:
-                self._replace(nameless, record)
+                self.roster.replace(nameless, record)
         record.found(device)
         return record
 
@@ -146,7 +136,7 @@ class Ledger:
             self.flights[subject] = flight
             self._count_driver_error(flight.function, OVERDUE)
             return
-        record = self._record_of(subject)
+        record = self.roster.record_of(subject)
         record.listed = True
         self.flights[record.subject] = flight
         record.count_error(flight.function, OVERDUE)
@@ -163,44 +153,6 @@ class Ledger:
             if record is not None and not record.listed:
                 # Nobody will ask a GPU that NVML no longer lists.
                 record.hung = False
-
-    def _record_of(self, subject: str) -> Record:
-        """The record that is blamed under a subject, even if it got a better name since."""
-        known = self.records.get(subject)
-        if known is not None:
-            return known
-        for record in self.records.values():
-            if record.listed and subject in (record.pci_bus_id, subject_of(record.index)):
-                return record
-        return self._add(subject, int(subject.removeprefix(_BY_INDEX)), "")
-
-    def _record_at(self, index: int) -> Record:
-        for record in self.records.values():
-            # Indexes of an earlier session do not count, and a GPU that answers is another one.
-            if record.index == index and record.listed and not record.answers:
-                return record
-        return self._add(subject_of(index), index, "")
-
-    def _add(self, subject: str, index: int, uuid: str) -> Record:
-        record = Record(
-            subject=subject, index=index, uuid=uuid, pci_bus_id="", folding=self.folding
-        )
-        self.records[subject] = record
-        return record
-
-    def _rename(self, record: Record, subject: str) -> None:
-        del self.records[record.subject]
-        if record.subject in self.flights:
-            self.flights[subject] = self.flights.pop(record.subject)
-        record.subject = subject
-        self.records[subject] = record
-
-    def _replace(self, nameless: Record, record: Record) -> None:
-        """Two records turn out to be of one GPU; the one with the better name stays."""
-        del self.records[nameless.subject]
-        if nameless.subject in self.flights:
-            self.flights[record.subject] = self.flights.pop(nameless.subject)
-        record.is_found_in(nameless)
 
     @property
     def _all_looked_up(self) -> bool:
@@ -219,9 +171,10 @@ class Ledger:
     ) -> Snapshot:
         """What is known now, fit to be handed to other threads."""
         self._sequence += 1
-        self._name_by_elimination(bus)
+        if self._all_looked_up:
+            self.roster.name_by_elimination(bus)
         known = {record.pci_bus_id for record in self.records.values()}
-        gpus = [self._view(record, bus, now_monotonic_seconds) for record in self._in_order()]
+        gpus = [self._view(record, bus, now_monotonic_seconds) for record in self.roster.in_order()]
         gpus += [self._hidden(address) for address in sorted((bus or frozenset()) - known)]
         return Snapshot(
             sequence=self._sequence,
@@ -248,36 +201,6 @@ class Ledger:
         return (
             remedy_for(self.session_code) if self.session_code else "the driver was not asked yet"
         )
-
-    def _in_order(self) -> Iterable[Record]:
-        return sorted(
-            self.records.values(), key=lambda record: (record.index is None, record.index or 0)
-        )
-
-    def _name_by_elimination(self, bus: frozenset[str] | None) -> None:
-        """A GPU that was lost before we started has no readable PCI address; but the bus has it.
-
-        NVML lists in the order of the bus, so what is left over on both sides belongs together.
-        """
-        if not self._all_looked_up:
-            return
-        nameless = [
-            record for record in self._in_order() if not record.pci_bus_id and record.listed
-        ]
-        named = {record.pci_bus_id: record for record in self.records.values() if record.pci_bus_id}
-        left_over = sorted(
-            address for address in bus or () if address not in named or not named[address].listed
-        )
-        if not nameless or len(nameless) != len(left_over):
-            return
-        for record, address in zip(nameless, left_over, strict=True):
-            known = named.get(address)
-            if known is not None:
-                # It was here in an earlier session, perhaps at another index: the same GPU.
-                self._replace(record, known)
-            else:
-                record.pci_bus_id = address
-                self._rename(record, address)
 
     def _overdue_call(self, subject: str, now_monotonic_seconds: float) -> OverdueCall | None:
         flight = self.flights.get(subject)

@@ -154,7 +154,7 @@ class Plan:
         return self._driver_task(open_session, self._timing.start_deadline_seconds)
 
     def _find_task(self, index: int) -> Task[Outcome]:
-        subject = self._ledger.subject_at(index)
+        subject = self._ledger.roster.subject_at(index)
         # Opening a GPU takes seconds without persistence mode; one that was open already has no
         # such excuse, and the others wait for it meanwhile.
         known = subject in self._ledger.records
