@@ -266,7 +266,7 @@ def test_watch_says_when_the_command_is_missing(tmp_path: Path) -> None:
         watch([str(tmp_path / "absent")], "starting")
 
 
-def test_optional_tools_are_left_out_unless_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_tools_are_meant_unless_some_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     install.main(["--check"])
     named = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert named == [name for name, tool in CATALOG.items() if not tool.optional]
+    assert named == list(CATALOG)

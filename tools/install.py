@@ -141,7 +141,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(catalog)}")
     parser.add_argument("--check", action="store_true", help="only say what is there")
     options = parser.parse_args(arguments)
-    names = options.names or [name for name, tool in catalog.items() if not tool.optional]
+    names = options.names or list(catalog)
     unknown = sorted(set(names) - set(catalog))
     if unknown:
         parser.error(f"no such tool: {', '.join(unknown)}")

@@ -39,7 +39,6 @@ class Tool:
     version_args: tuple[str, ...]
     minimum: Version | None
     older_lacks: str
-    optional: bool
 
     @property
     def title(self) -> str:
@@ -138,5 +137,4 @@ def _tool(name: str, row: Mapping[str, object], module: Module, style: str) -> T
         version_args=tuple(version_args),
         minimum=parse_version(str(row.get("minimum", ""))),
         older_lacks=str(row.get("older_lacks", "")),
-        optional=bool(row.get("optional", False)),
     )

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: The veo-exporter authors
 # SPDX-License-Identifier: Apache-2.0
-"""The demo, a real Prometheus and a real Alertmanager together; one Ctrl-C ends all."""
+"""The demo, a real Prometheus, Alertmanager and Collector together; one Ctrl-C ends all."""
 
 import argparse
+import os
 import signal
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from tools.collecting import Collecting, collecting
 from tools.monitoring import Monitoring, monitoring
 from tools.programs import Program, ProgramFailedError, free_port
 from tools.webhook import Notification
@@ -37,7 +39,13 @@ def print_notification(receiver: str, notification: Notification) -> None:
     sys.stdout.flush()
 
 
-def describe(exporter_url: str, running: Monitoring, scenario: str, times_faster: float) -> str:
+def describe(
+    exporter_url: str,
+    running: Monitoring,
+    collector: Collecting,
+    scenario: str,
+    times_faster: float,
+) -> str:
     """What a newcomer needs to know, and where to look."""
     prometheus = running.prometheus_url
     return f"""
@@ -51,6 +59,9 @@ The stack is up, with scenario {scenario}; every figure is simulated.
                  {prometheus}/api/v1/rules
   Alertmanager   {running.alertmanager_url}
                  {running.alertmanager_url}/api/v2/alerts
+  Collector      {collector.otlp_url} takes OTLP over HTTP, {collector.otlp_grpc_address} over gRPC
+                 {collector.metrics_url} counts spans
+                 traces are written to {collector.traces_file}
 
 All intervals are {times_faster:g} times shorter than in alerts/. What Alertmanager sends is printed below:
 in scenario gpu-lost, the pager hears of VeoGpuLost about a minute and a half from now, and again when the
@@ -71,7 +82,10 @@ def main() -> int:
     port = free_port(EXPORTER_PORT)
     exporter_url = f"http://127.0.0.1:{port}"
     try:
-        with tempfile.TemporaryDirectory(prefix="veo-stack-") as name:
+        with (
+            tempfile.TemporaryDirectory(prefix="veo-stack-") as name,
+            collecting(Path(name) / "collector", usual_ports=True) as collector,
+        ):
             folder = Path(name)
             exporter = Program(
                 "veo-exporter",
@@ -82,6 +96,7 @@ def main() -> int:
                 ],
                 ready_url=f"{exporter_url}/-/healthy",
                 log=folder / "exporter.log",
+                environment={**os.environ, "VEO_TRACES__ENDPOINT": collector.otlp_url},
             )
             with (
                 exporter,
@@ -95,7 +110,13 @@ def main() -> int:
             ):
                 exporter.wait_until_ready()
                 print(
-                    describe(exporter_url, running, arguments.scenario, arguments.times_faster),
+                    describe(
+                        exporter_url,
+                        running,
+                        collector,
+                        arguments.scenario,
+                        arguments.times_faster,
+                    ),
                     flush=True,
                 )
                 stop.wait()

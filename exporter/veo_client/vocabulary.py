@@ -7,6 +7,7 @@ drift apart. Python 3.9 and the standard library only.
 """
 
 from enum import Enum
+from typing import Dict
 
 
 class EventType(str, Enum):
@@ -53,3 +54,78 @@ class Outcome(str, Enum):
     FILTERED = "filtered"
     CANCELLED = "cancelled"
     LOST = "lost"
+
+
+class Reason(str, Enum):
+    """Why a job ended as it did; each belongs to exactly one outcome. At most 24: it is a label."""
+
+    NONE = "none"
+
+    UPSTREAM_503 = "upstream_503"
+    UPSTREAM_ERROR = "upstream_error"
+    QUOTA = "quota"
+    GRPC_RESET = "grpc_reset"
+    TRANSPORT = "transport"
+    INVALID_REQUEST = "invalid_request"
+    PERMISSION_DENIED = "permission_denied"
+    MODEL_UNAVAILABLE = "model_unavailable"
+    STORAGE = "storage"
+    UNSPECIFIED_FAILURE = "unspecified_failure"
+
+    DEVICE_LOST = "device_lost"
+    OUT_OF_DEVICE_MEMORY = "out_of_device_memory"
+    OOM_KILLED = "oom_killed"
+    XID = "xid"
+    WORKER_DIED = "worker_died"
+    UNSPECIFIED_ABORT = "unspecified_abort"
+
+    DEADLINE_ENGINE = "deadline_engine"
+    DEADLINE_OURS = "deadline_ours"
+
+    EMPTY_OUTPUT = "empty_output"
+    CONTENT_FILTERED = "content_filtered"
+    CANCELLED = "cancelled"
+    NO_WORD = "no_word"
+
+
+OUTCOME_OF: Dict[Reason, Outcome] = {
+    Reason.NONE: Outcome.SUCCESS,
+    # Something answered with an error.
+    Reason.UPSTREAM_503: Outcome.FAILED,
+    Reason.UPSTREAM_ERROR: Outcome.FAILED,
+    Reason.QUOTA: Outcome.FAILED,
+    Reason.GRPC_RESET: Outcome.FAILED,
+    Reason.TRANSPORT: Outcome.FAILED,
+    Reason.INVALID_REQUEST: Outcome.FAILED,
+    Reason.PERMISSION_DENIED: Outcome.FAILED,
+    Reason.MODEL_UNAVAILABLE: Outcome.FAILED,
+    Reason.STORAGE: Outcome.FAILED,
+    Reason.UNSPECIFIED_FAILURE: Outcome.FAILED,
+    # The work was broken off midway, by the machine or the engine.
+    Reason.DEVICE_LOST: Outcome.ABORTED,
+    Reason.OUT_OF_DEVICE_MEMORY: Outcome.ABORTED,
+    Reason.OOM_KILLED: Outcome.ABORTED,
+    Reason.XID: Outcome.ABORTED,
+    Reason.WORKER_DIED: Outcome.ABORTED,
+    Reason.UNSPECIFIED_ABORT: Outcome.ABORTED,
+    # Ended by a deadline: the engine's own, or the one set for it here.
+    Reason.DEADLINE_ENGINE: Outcome.TIMEOUT,
+    Reason.DEADLINE_OURS: Outcome.TIMEOUT,
+    Reason.EMPTY_OUTPUT: Outcome.EMPTY,
+    Reason.CONTENT_FILTERED: Outcome.FILTERED,
+    Reason.CANCELLED: Outcome.CANCELLED,
+    Reason.NO_WORD: Outcome.LOST,
+}
+"""The outcome that a reason belongs to."""
+
+USUAL_REASON: Dict[Outcome, Reason] = {
+    Outcome.SUCCESS: Reason.NONE,
+    Outcome.FAILED: Reason.UNSPECIFIED_FAILURE,
+    Outcome.TIMEOUT: Reason.DEADLINE_ENGINE,
+    Outcome.ABORTED: Reason.UNSPECIFIED_ABORT,
+    Outcome.EMPTY: Reason.EMPTY_OUTPUT,
+    Outcome.FILTERED: Reason.CONTENT_FILTERED,
+    Outcome.CANCELLED: Reason.CANCELLED,
+    Outcome.LOST: Reason.NO_WORD,
+}
+"""What an outcome is put down to when nothing more is known."""

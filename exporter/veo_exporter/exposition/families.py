@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from prometheus_client.samples import Exemplar
+
 from veo_exporter.catalog import MetricSpec
 
 Labels = tuple[str, ...]
@@ -13,11 +15,28 @@ Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Distribution:
+    """A histogram's row: what was observed so far."""
+
+    counts: tuple[float, ...]
+    """Of observations up to each bucket's bound, and of all of them last."""
+    sum: float
+    exemplars: tuple[Exemplar | None, ...]
+    """Each bucket's own, in the order of the counts."""
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
-    """A gauge or counter and its rows: label values and the value. A value is never NaN."""
+    """A metric and its rows. Gauges and counters have values, histograms distributions.
+
+    A value is never NaN.
+    """
 
     spec: MetricSpec
     rows: list[tuple[Labels, float]] = field(default_factory=list)
+    distributions: list[tuple[Labels, Distribution]] = field(default_factory=list)
+    exemplars: dict[Labels, Exemplar] = field(default_factory=dict)
+    """Of those rows of a counter that have one."""
 
     def add(self, labels: Labels, value: float) -> None:
         self.rows.append((labels, value))

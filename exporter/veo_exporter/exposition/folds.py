@@ -4,10 +4,14 @@
 
 from collections.abc import Hashable, Iterable
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from veo_exporter.catalog import Kind, MetricSpec
 from veo_exporter.exposition.families import Family
+from veo_exporter.exposition.instruments import FoldedCounter, FoldedHistogram
+
+Seeds = Iterable[tuple[str, ...]]
+"""Label sets known beforehand. They start at zero, so that `increase` sees the first event."""
 
 
 class Folds:
@@ -20,20 +24,36 @@ class Folds:
     def __init__(self, refresh_seconds: float | None = None) -> None:
         self._refresh_seconds = refresh_seconds
         self._registry = CollectorRegistry()
-        self._specs: dict[str, MetricSpec] = {}
+        self._instruments: list[tuple[MetricSpec, Counter | Gauge | FoldedHistogram]] = []
 
-    def counter(self, spec: MetricSpec, seeds: Iterable[tuple[str, ...]] = ()) -> Counter:
-        """A counter made from its spec; `seeds` are the label sets known beforehand.
-
-        They start at zero, so that `increase` sees the first event.
-        """
-        if spec.kind is not Kind.COUNTER:
-            raise ValueError(f"{spec.name} is no counter")
-        counter = Counter(spec.name, spec.help, spec.label_names, registry=self._registry)
+    def counter(self, spec: MetricSpec, seeds: Seeds = ()) -> Counter:
+        """A counter made from its spec."""
+        _expect(spec, Kind.COUNTER)
+        counter = FoldedCounter(spec.name, spec.help, spec.label_names, registry=self._registry)
         for seed in seeds:
             counter.labels(*seed)
-        self._specs[spec.name.removesuffix("_total")] = spec
+        self._instruments.append((spec, counter))
         return counter
+
+    def gauge(self, spec: MetricSpec, seeds: Seeds = ()) -> Gauge:
+        """A gauge made from its spec, for what is known when it happens, not when it is asked."""
+        _expect(spec, Kind.GAUGE)
+        gauge = Gauge(spec.name, spec.help, spec.label_names, registry=self._registry)
+        for seed in seeds:
+            gauge.labels(*seed)
+        self._instruments.append((spec, gauge))
+        return gauge
+
+    def histogram(self, spec: MetricSpec, seeds: Seeds = ()) -> Histogram:
+        """A histogram made from its spec, with the spec's buckets."""
+        _expect(spec, Kind.HISTOGRAM)
+        histogram = FoldedHistogram(
+            spec.name, spec.help, spec.label_names, buckets=spec.buckets, registry=self._registry
+        )
+        for seed in seeds:
+            histogram.labels(*seed)
+        self._instruments.append((spec, histogram))
+        return histogram
 
     def revision(self, now_monotonic_seconds: float) -> Hashable:
         if self._refresh_seconds is None:
@@ -41,14 +61,27 @@ class Folds:
         return now_monotonic_seconds // self._refresh_seconds
 
     def families(self, now_monotonic_seconds: float) -> Iterable[Family]:
-        for metric in self._registry.collect():
-            spec = self._specs[metric.name]
-            # The client adds a _created series to each; Prometheus has no use for it.
-            yield Family(
-                spec,
-                [
-                    (tuple(sample.labels[name] for name in spec.label_names), sample.value)
-                    for sample in metric.samples
-                    if sample.name == spec.name
-                ],
-            )
+        for spec, instrument in self._instruments:
+            if isinstance(instrument, FoldedHistogram):
+                yield Family(spec, distributions=list(instrument.distributions()))
+            else:
+                yield _plain_family(spec, instrument)
+
+
+def _plain_family(spec: MetricSpec, instrument: Counter | Gauge) -> Family:
+    family = Family(spec)
+    for metric in instrument.collect():
+        for sample in metric.samples:
+            # The client adds a _created series to each counter; Prometheus has no use for it.
+            if sample.name != spec.name:
+                continue
+            labels = tuple(sample.labels[name] for name in spec.label_names)
+            family.rows.append((labels, sample.value))
+            if sample.exemplar is not None:
+                family.exemplars[labels] = sample.exemplar
+    return family
+
+
+def _expect(spec: MetricSpec, kind: Kind) -> None:
+    if spec.kind is not kind:
+        raise ValueError(f"{spec.name} is no {kind.value}")

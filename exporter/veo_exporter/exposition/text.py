@@ -12,10 +12,11 @@ from enum import Enum
 from math import copysign
 from typing import Final
 
+from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 from veo_exporter.catalog import Kind, MetricSpec
-from veo_exporter.exposition.families import Family, Labels
+from veo_exporter.exposition.families import Distribution, Family, Labels
 
 MAX_REMEMBERED_SERIES: Final = 50_000
 """Beyond this the remembered label texts are forgotten and made anew: GPUs and jobs come and go."""
@@ -71,43 +72,120 @@ class _Line:
         return self.text
 
 
+class _Block:
+    """A histogram row's lines as they were written last; most rows are idle between two pages."""
+
+    __slots__ = ("bucket_lines", "distribution", "exemplars", "further_lines", "text")
+
+    def __init__(self, spec: MetricSpec, labels: Labels, *, exemplars: bool) -> None:
+        pairs = list(zip(spec.label_names, labels, strict=True))
+        bounds = (*spec.buckets, *(() if spec.buckets[-1] == math.inf else (math.inf,)))
+        self.exemplars = exemplars
+        self.bucket_lines = [
+            _Line(_start(f"{spec.name}_bucket", [*pairs, ("le", _bound(bound))]))
+            for bound in bounds
+        ]
+        # A sum that may fall is no counter: prometheus_client leaves it out.
+        suffixes = ("_count", "_sum") if bounds[0] >= 0 else ("_count",)
+        self.further_lines = [_Line(_start(spec.name + suffix, pairs)) for suffix in suffixes]
+        self.distribution: Distribution | None = None
+        self.text = ""
+
+    def write(self, distribution: Distribution) -> str:
+        if distribution is self.distribution:
+            return self.text
+        parts = [
+            line.write(count)
+            for line, count in zip(self.bucket_lines, distribution.counts, strict=True)
+        ]
+        if self.exemplars:
+            for place, exemplar in enumerate(distribution.exemplars):
+                if exemplar is not None:
+                    parts[place] = _with_exemplar(parts[place], exemplar)
+        # The count, and the sum if it is written.
+        further = (distribution.counts[-1], distribution.sum)
+        parts += [
+            line.write(value) for line, value in zip(self.further_lines, further, strict=False)
+        ]
+        self.text = "".join(parts)
+        self.distribution = distribution
+        return self.text
+
+
+def _start(name: str, pairs: list[tuple[str, str]]) -> str:
+    text = ",".join(f'{label}="{_escape(value)}"' for label, value in sorted(pairs))
+    return f"{name}{{{text}}} " if text else f"{name} "
+
+
+def _bound(bound: float) -> str:
+    return str(floatToGoString(bound))  # type: ignore[no-untyped-call]
+
+
+def _with_exemplar(line: str, exemplar: Exemplar) -> str:
+    pairs = sorted(exemplar.labels.items())
+    labels = ",".join(f'{name}="{_escape(value)}"' for name, value in pairs)
+    when = "" if exemplar.timestamp is None else f" {exemplar.timestamp}"
+    return f"{line[:-1]} # {{{labels}}} {_value(float(exemplar.value))}{when}\n"
+
+
 class TextWriter:
     """Writes pages in one format and remembers what does not change from page to page."""
 
     def __init__(self, form: Format) -> None:
         self._form = form
+        self._exemplars = form is Format.OPENMETRICS
         self._heads: dict[MetricSpec, str] = {}
         self._lines: dict[MetricSpec, dict[Labels, _Line]] = {}
+        self._blocks: dict[MetricSpec, dict[Labels, _Block]] = {}
         self._remembered = 0
 
     def write(self, families: Iterable[Family]) -> str:
         """The text of all families that have rows, in the order given."""
         parts: list[str] = []
         for family in families:
-            if not family.rows:
+            if not family.rows and not family.distributions:
                 continue
             spec = family.spec
             head = self._heads.get(spec)
             if head is None:
                 head = self._heads[spec] = _head(spec, self._form)
             parts.append(head)
+            if family.distributions:
+                self._write_distributions(family, parts)
+                continue
             lines = self._lines.get(spec)
             if lines is None:
                 lines = self._lines[spec] = {}
             for labels, value in family.rows:
                 line = lines.get(labels)
                 if line is None:
-                    line = self._remember(lines, spec, labels)
+                    line = self._remember_line(lines, spec, labels)
                 parts.append(line.write(float(value)))
+                if family.exemplars and self._exemplars and labels in family.exemplars:
+                    parts[-1] = _with_exemplar(parts[-1], family.exemplars[labels])
         return "".join(parts)
 
-    def _remember(self, lines: dict[Labels, _Line], spec: MetricSpec, labels: Labels) -> _Line:
-        if self._remembered >= MAX_REMEMBERED_SERIES:
-            for known in self._lines.values():
-                known.clear()
-            self._remembered = 0
-        self._remembered += 1
-        pairs = sorted(zip(spec.label_names, labels, strict=True))
-        text = ",".join(f'{name}="{_escape(value)}"' for name, value in pairs)
-        line = lines[labels] = _Line(f"{spec.name}{{{text}}} " if text else f"{spec.name} ")
+    def _write_distributions(self, family: Family, parts: list[str]) -> None:
+        blocks = self._blocks.setdefault(family.spec, {})
+        for labels, distribution in family.distributions:
+            block = blocks.get(labels)
+            if block is None:
+                self._make_room(len(family.spec.buckets) + 3)
+                block = _Block(family.spec, labels, exemplars=self._exemplars)
+                blocks[labels] = block
+            parts.append(block.write(distribution))
+
+    def _remember_line(self, lines: dict[Labels, _Line], spec: MetricSpec, labels: Labels) -> _Line:
+        self._make_room(1)
+        pairs = list(zip(spec.label_names, labels, strict=True))
+        line = lines[labels] = _Line(_start(spec.name, pairs))
         return line
+
+    def _make_room(self, series: int) -> None:
+        if self._remembered + series > MAX_REMEMBERED_SERIES:
+            for lines in self._lines.values():
+                lines.clear()
+            for blocks in self._blocks.values():
+                blocks.clear()
+            self._remembered = 0
+        self._remembered += series

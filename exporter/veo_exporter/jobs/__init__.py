@@ -1,0 +1,46 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs: from events to counters, histograms and finished jobs.
+
+Read in this order: payload, faults and events (bytes to events), job and lifecycle (what an event makes of a
+job), reasons and ending (how it ended), finished (the job as it is told), table (all of them), labels
+and metrics (what is counted), intake (the way in).
+"""
+
+from veo_exporter.jobs.budgets import PRESETS, Budget, Budgets, parse_budget
+from veo_exporter.jobs.events import Event, Moment, Parsed
+from veo_exporter.jobs.faults import BadBody, EventFault, Refused
+from veo_exporter.jobs.finished import FinishedJob, OutputFile, Retry, StageSpan
+from veo_exporter.jobs.intake import DROPPED_SEEDS, Intake, Receipt
+from veo_exporter.jobs.labels import JobLabels, Known
+from veo_exporter.jobs.metrics import JobFolds
+from veo_exporter.jobs.payload import Request
+from veo_exporter.jobs.step import Result
+from veo_exporter.jobs.table import JobTable, Limits
+
+__all__ = [
+    "DROPPED_SEEDS",
+    "PRESETS",
+    "BadBody",
+    "Budget",
+    "Budgets",
+    "Event",
+    "EventFault",
+    "FinishedJob",
+    "Intake",
+    "JobFolds",
+    "JobLabels",
+    "JobTable",
+    "Known",
+    "Limits",
+    "Moment",
+    "OutputFile",
+    "Parsed",
+    "Receipt",
+    "Refused",
+    "Request",
+    "Result",
+    "Retry",
+    "StageSpan",
+    "parse_budget",
+]

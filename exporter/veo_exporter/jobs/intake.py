@@ -1,0 +1,155 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""The way in: events from whoever sends them, through the table, to the counters and the news."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from veo_client.vocabulary import Outcome
+from veo_exporter.clock import Clock
+from veo_exporter.jobs.events import (
+    Event,
+    Moment,
+    Parsed,
+    parse_binary,
+    parse_event,
+    parse_structured,
+)
+from veo_exporter.jobs.faults import BadBody, EventFault, Refused
+from veo_exporter.jobs.finished import NANOSECONDS, FinishedJob
+from veo_exporter.jobs.metrics import JobFolds
+from veo_exporter.jobs.step import Result, Step
+from veo_exporter.jobs.table import JobTable
+
+log = structlog.get_logger(__name__)
+
+EVENT: Final = "event"
+LABEL_VALUE: Final = "job_label"
+MEMORY: Final = "job_memory"
+DROPPED_SEEDS: Final = (
+    *((EVENT, fault.value) for fault in EventFault),
+    (EVENT, "traceparent"),
+    *((LABEL_VALUE, label) for label in ("engine", "model", "variant", "profile", "set")),
+    (MEMORY, "event_ids"),
+    (MEMORY, "ended_jobs"),
+)
+"""What this room drops, as (kind, reason)."""
+
+
+@dataclass(slots=True)
+class Receipt:
+    """What became of a body of events."""
+
+    results: Counter[Result] = field(default_factory=Counter)
+    refused: list[Refused] = field(default_factory=list)
+
+    @property
+    def table_full(self) -> bool:
+        return bool(self.results[Result.TABLE_FULL])
+
+
+class Intake:
+    """Events in; counters, finished jobs and other rooms' events out."""
+
+    def __init__(
+        self,
+        table: JobTable,
+        folds: JobFolds,
+        clock: Clock,
+        *,
+        finished: Callable[[FinishedJob], None],
+        dropped: Callable[[str, str], None],
+        hand_on: Callable[[Event], None] = lambda event: None,
+    ) -> None:
+        self._table = table
+        self._folds = folds
+        self._clock = clock
+        self._finished = finished
+        self._dropped = dropped
+        self._hand_on = hand_on
+        self._forgotten = Counter[str]()
+
+    def now(self) -> Moment:
+        return Moment(
+            round(self._clock.unix_seconds() * NANOSECONDS), self._clock.monotonic_seconds()
+        )
+
+    def read_structured(self, body: bytes, max_events: int) -> Parsed:
+        """The events of a JSON body. Raises BadBody; what is refused is counted."""
+        return self._counted(lambda: parse_structured(body, self.now(), max_events))
+
+    def read_binary(self, headers: Mapping[str, str], body: bytes) -> Parsed:
+        """The event of `ce-` headers and their body. Raises BadBody; what is refused is counted."""
+        return self._counted(lambda: parse_binary(headers, body, self.now()))
+
+    def refuse_body(self, fault: EventFault) -> None:
+        """A body that was not even looked at."""
+        self._dropped(EVENT, fault.value)
+
+    def take(self, events: Iterable[Event], receipt: Receipt) -> None:
+        """Take events into account, each by itself."""
+        for event in events:
+            receipt.results[self._take(event)] += 1
+
+    def take_line(self, said: Mapping[str, Any]) -> Refused | None:
+        """An event that a line of a log was read as; it need not name its job."""
+        outcome = parse_event(dict(said), self.now(), anonymous=True)
+        if isinstance(outcome, Refused):
+            self._dropped(EVENT, outcome.fault.value)
+            return outcome
+        self._take(outcome)
+        return None
+
+    def tick(self) -> None:
+        """End the jobs whose time is over."""
+        for step in self._table.expire(self.now()):
+            self._follow(step, None)
+        for reason, total in (
+            ("event_ids", self._table.event_ids_forgotten_early),
+            ("ended_jobs", self._table.ended_forgotten_early),
+        ):
+            for _ in range(total - self._forgotten[reason]):
+                self._dropped(MEMORY, reason)
+            self._forgotten[reason] = total
+
+    def _counted(self, read: Callable[[], Parsed]) -> Parsed:
+        try:
+            parsed = read()
+        except BadBody as error:
+            self._dropped(EVENT, error.fault.value)
+            raise
+        for refused in parsed.refused:
+            self._dropped(EVENT, refused.fault.value)
+        return parsed
+
+    def _take(self, event: Event) -> Result:
+        step = self._table.apply(event)
+        if event.bad_traceparent:
+            self._dropped(EVENT, "traceparent")
+        if step.result is Result.TABLE_FULL:
+            self._dropped(EVENT, EventFault.TABLE_FULL.value)
+        if step.result is Result.HANDED_ON:
+            self._hand_on(event)
+        self._follow(step, event)
+        return step.result
+
+    def _follow(self, step: Step, event: Event | None) -> None:
+        self._folds.fold(step, event, self._table.budgets)
+        if step.finished is not None:
+            _report(step.finished)
+            self._finished(step.finished)
+
+
+def _report(job: FinishedJob) -> None:
+    if job.outcome is Outcome.LOST:
+        log.warning(
+            "job lost: no word of it for longer than its budget",
+            job=job.job_id,
+            engine=job.engine,
+            model=job.model,
+            stage=job.stage_at_end and job.stage_at_end.value,
+        )

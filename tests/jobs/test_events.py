@@ -1,0 +1,312 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes to events: what is read, and what is said of the rest."""
+
+import json
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.jobs import NANO, NOON, TRACEPARENT, moment, written
+from veo_client.vocabulary import EventType, Outcome, Stage
+from veo_exporter.jobs.events import Event, parse_binary, parse_event, parse_structured
+from veo_exporter.jobs.faults import BadBody, EventFault, Refused
+from veo_exporter.jobs.payload import FinishedData, StageData, unix_nanoseconds
+
+TYPES = [
+    "veo.job.submitted",
+    "veo.job.started",
+    "veo.job.stage",
+    "veo.job.heartbeat",
+    "veo.job.retry",
+    "veo.job.finished",
+    "veo.job.evaluated",
+    "veo.video.probed",
+    "veo.queue.reading",
+    "veo.engine.reading",
+]
+STAGES = [
+    "queue",
+    "prompt",
+    "text_encode",
+    "image_encode",
+    "weights_load",
+    "denoise",
+    "render",
+    "vae_encode",
+    "vae_decode",
+    "postprocess",
+    "encode_mux",
+    "upload",
+    "other",
+]
+
+
+def one(said: object) -> Event | Refused:
+    parsed = parse_structured(json.dumps(said).encode(), moment(), 10)
+    return parsed.events[0] if parsed.events else parsed.refused[0]
+
+
+def read(said: object) -> Event:
+    event = one(said)
+    assert isinstance(event, Event), event
+    return event
+
+
+def test_everything_that_an_event_says_is_read() -> None:
+    event = read(
+        written(
+            "finished",
+            "e-7",
+            job="job-7",
+            source="gateway",
+            time="2026-03-01T11:59:58.25+00:00",
+            traceparent=TRACEPARENT,
+            engine="veo-engine",
+            request={"width": 1920, "height": 1080, "fps": "24000/1001", "duration_s": 6.2},
+            gpus=["GPU-1"],
+            outcome="success",
+            outputs=[{"path": "/out/7.mp4", "bytes": 10}],
+            something_new={"a": 1},
+        )
+    )
+    assert (event.source, event.event_id, event.job_id) == ("gateway", "e-7", "job-7")
+    assert event.type is EventType.JOB_FINISHED
+    assert event.unix_nanoseconds == NOON * NANO - 1_750_000_000
+    assert event.traceparent == TRACEPARENT
+    data = event.data
+    assert isinstance(data, FinishedData)
+    assert data.outcome is Outcome.SUCCESS
+    assert data.outputs is not None
+    assert data.outputs[0].path == "/out/7.mp4"
+    assert data.request is not None
+    assert data.request.fps == Fraction(24000, 1001)
+    # 24 frames a second for 6.2 s are 148.8 frames; the float next to 6.2 would make it 148.80000000000001.
+    assert data.request.duration_s == Fraction(31, 5)
+
+
+@pytest.mark.parametrize(
+    ("said", "fault", "message"),
+    [
+        ([1], "not_an_event", "the event must be a JSON object, not 1"),
+        ("x", "not_an_event", "the event must be a JSON object, not 'x'"),
+        (
+            {"specversion": "1.0"},
+            "not_an_event",
+            "id is missing; source is missing; type is missing",
+        ),
+        (
+            written("started") | {"specversion": "0.3"},
+            "not_an_event",
+            "specversion: input should be '1.0', not '0.3'",
+        ),
+        (
+            written("started") | {"id": 7},
+            "not_an_event",
+            "id: input should be a valid string, not 7",
+        ),
+        (
+            written("started", time="yesterday"),
+            "not_an_event",
+            "time: 'yesterday' is no RFC 3339 time with an offset, such as 2026-03-01T12:00:00.250Z",
+        ),
+        (
+            written("started", time="2026-02-31T00:00:00Z"),
+            "not_an_event",
+            "time: '2026-02-31T00:00:00Z' day is out of range for month",
+        ),
+        (
+            written("started", time="2025-01-01T00:00:00Z"),
+            "not_an_event",
+            "time: '2025-01-01T00:00:00Z' lies more than 30 days back: is the sender's clock right?",
+        ),
+        (
+            written("veo.job.begun"),
+            "unknown_type",
+            f"type: 'veo.job.begun' is none of {', '.join(TYPES)}",
+        ),
+        (written("started", job=""), "no_job", "subject: wants the job's id"),
+        (
+            written("stage", stage="rendering", duration_s=1),
+            "unknown_stage",
+            f"data.stage: 'rendering' is none of {', '.join(STAGES)}",
+        ),
+        (written("stage", duration_s=1), "unknown_stage", "data.stage is missing"),
+        (
+            written("finished", outcome="ok"),
+            "unknown_outcome",
+            "data.outcome: 'ok' is none of success, failed, timeout, aborted, empty, filtered, cancelled, lost",
+        ),
+        (
+            written("stage", stage="render"),
+            "bad_data",
+            "data: wants duration_s, or start and end; start alone means under way",
+        ),
+        (
+            written("stage", stage="render", duration_s=-1),
+            "bad_data",
+            "data.duration_s: input should be greater than or equal to 0, not -1",
+        ),
+        (
+            written("stage", stage="render", duration_s="5"),
+            "bad_data",
+            "data.duration_s: input should be a valid number, not '5'",
+        ),
+        (
+            written(
+                "stage", stage="render", start="2026-03-01T12:00:01Z", end="2026-03-01T12:00:00Z"
+            ),
+            "bad_data",
+            "data: ends before it starts",
+        ),
+        (
+            written("submitted", request={"fps": -24}),
+            "bad_data",
+            "data.request.fps: -24 must be a number from 0 up to 999999999, or a fraction as 24000/1001",
+        ),
+        (
+            written("submitted", request={"fps": "24/0"}),
+            "bad_data",
+            "data.request.fps: '24/0' must be a number from 0 up to 999999999, or a fraction as 24000/1001",
+        ),
+        (
+            written("submitted", pid=True),
+            "bad_data",
+            "data.pid: input should be a valid integer, not True",
+        ),
+        (
+            written("evaluated", scores={"vmaf": 101}),
+            "bad_data",
+            "data.scores.vmaf: input should be less than or equal to 100, not 101",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
+)
+def test_what_is_wrong_is_said_in_words(said: object, fault: str, message: str) -> None:
+    said = said[0] if isinstance(said, list) else said
+    refused = one(said)
+    assert isinstance(refused, Refused)
+    assert (refused.fault.value, refused.message) == (fault, message)
+
+
+def test_one_bad_event_costs_no_other() -> None:
+    body = [written("started", "1"), written("stage", "2", stage="?", duration_s=1), 7]
+    body.append(written("heartbeat", "4"))
+    parsed = parse_structured(json.dumps(body).encode(), moment(), 10)
+    assert [event.event_id for event in parsed.events] == ["1", "4"]
+    assert [(refused.index, refused.event_id) for refused in parsed.refused] == [(1, "2"), (2, "")]
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (b"", EventFault.NOT_JSON),
+        (b"hello", EventFault.NOT_JSON),
+        (b'{"a": NaN}', EventFault.NOT_JSON),
+        (b"\xff\xfe", EventFault.NOT_JSON),
+        (b'"\\ud800"', EventFault.NOT_JSON),
+        (b"[" * 100_000, EventFault.NOT_JSON),
+        (b"9" * 100_000, EventFault.NOT_JSON),
+        (b"[" + b",".join([b"{}"] * 11) + b"]", EventFault.TOO_MANY),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_refused_whole(body: bytes, fault: EventFault) -> None:
+    with pytest.raises(BadBody) as refused:
+        parse_structured(body, moment(), 10)
+    assert refused.value.fault is fault
+
+
+def test_binary_mode_has_its_attributes_in_headers() -> None:
+    headers = {
+        "Content-Type": "application/json",
+        "Ce-Specversion": "1.0",
+        "ce-id": "1",
+        "ce-source": "worker/1",
+        "ce-type": "veo.job.stage",
+        "ce-subject": "job-1",
+    }
+    parsed = parse_binary(headers, b'{"stage": "render", "duration_s": 5}', moment())
+    data = parsed.events[0].data
+    assert isinstance(data, StageData)
+    assert (data.stage, data.duration_s) == (Stage.RENDER, 5)
+    assert parse_binary(headers, b"[1]", moment()).refused[0].fault is EventFault.NOT_AN_EVENT
+
+
+@pytest.mark.parametrize(
+    "traceparent",
+    [
+        "garbage",
+        TRACEPARENT.upper(),
+        "00-" + "0" * 32 + "-00f067aa0ba902b7-01",
+        "ff" + TRACEPARENT[2:],
+        TRACEPARENT[:-1],
+    ],
+)
+def test_a_bad_traceparent_costs_the_trace_and_not_the_event(traceparent: str) -> None:
+    event = read(written("started", traceparent=traceparent))
+    assert (event.traceparent, event.bad_traceparent) == ("", True)
+
+
+def test_a_clock_that_is_ahead_is_not_believed() -> None:
+    event = read(written("started", time="2026-03-01T12:00:05Z"))
+    assert event.unix_nanoseconds == NOON * NANO
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01T01:00:00+01:00", 0),
+        ("2026-03-01t12:00:00z", NOON * NANO),
+        ("2026-03-01 12:00:00.000000001Z", NOON * NANO + 1),
+        ("2026-03-01T12:00:00.1234567891Z", NOON * NANO + 123_456_789),
+        ("2026-03-01T06:30:00.5-05:30", NOON * NANO + NANO // 2),
+    ],
+)
+def test_times_are_read_to_the_nanosecond(text: str, expected: int) -> None:
+    assert unix_nanoseconds(text) == expected
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = [
+    "engine", "request", "gpus", "pid", "stage", "duration_s", "start", "end", "reason", "outcome",
+    "outputs", "error", "scores", "filtered_count",
+]  # fmt: skip
+EVENTISH = st.fixed_dictionaries(
+    {},
+    optional={
+        "specversion": st.just("1.0") | JSON,
+        "id": st.just("1") | JSON,
+        "source": st.just("s") | JSON,
+        "type": st.sampled_from([kind.value for kind in EventType]) | JSON,
+        "subject": st.just("j") | JSON,
+        "time": st.just("2026-03-01T12:00:00Z") | JSON,
+        "traceparent": JSON,
+        "data": st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=4) | JSON,
+    },
+)
+
+
+@given(st.binary(max_size=200))
+@example(b'[{"specversion":"1.0"}]')
+def test_bytes_raise_nothing_but_their_own_fault(body: bytes) -> None:
+    with suppress(BadBody):
+        parsed = parse_structured(body, moment(), 10)
+        assert all(refused.message for refused in parsed.refused)
+
+
+@given(EVENTISH)
+def test_events_raise_nothing_but_their_own_fault(said: dict[str, Any]) -> None:
+    parsed = parse_event(said, moment())
+    assert isinstance(parsed, Event | Refused)
+    if isinstance(parsed, Refused):
+        assert parsed.message
+        assert len(parsed.message) < 1000

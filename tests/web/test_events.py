@@ -1,0 +1,148 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""POST /api/v1/events on a real socket, with a real intake behind it."""
+
+import gzip
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tests.jobs import Desk, event, written
+from veo_exporter.jobs import Limits, Result
+from veo_exporter.web.events import PATH, events_handler
+
+ONE = "application/cloudevents+json"
+SEVERAL = "application/cloudevents-batch+json; charset=utf-8"
+MAX_BODY_BYTES = 10_000
+
+
+class Door:
+    """The route, served on a loopback address."""
+
+    def __init__(self, desk: Desk, port: int) -> None:
+        self.desk, self.port = desk, port
+
+    async def post(
+        self, body: object, content_type: str = SEVERAL, **headers: str
+    ) -> tuple[int, dict[str, Any], dict[str, str]]:
+        data = io.BytesIO(body if isinstance(body, bytes) else json.dumps(body).encode())
+        said = {"Content-Type": content_type, **headers}
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(f"http://127.0.0.1:{self.port}{PATH}", data=data, headers=said) as response,
+        ):
+            return response.status, await response.json(), dict(response.headers)
+
+
+@asynccontextmanager
+async def open_door(limits: Limits | None = None) -> AsyncIterator[Door]:
+    desk = Desk(limits)
+    application = web.Application()
+    handler = events_handler(desk.intake, max_body_bytes=MAX_BODY_BYTES, max_batch=200)
+    application.router.add_post(PATH, handler)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        yield Door(desk, runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+async def test_events_are_taken_and_counted() -> None:
+    async with open_door() as door:
+        body = [written("started", "1"), written("heartbeat", "2"), written("heartbeat", "2")]
+        status, answer, _ = await door.post(body)
+        assert (status, answer) == (
+            202,
+            {"taken": {"applied": 2, "repeated": 1}, "refused_count": 0, "refused": []},
+        )
+        assert (await door.post(written("finished", "3", outcome="success"), ONE))[0] == 202
+        assert [job.job_id for job in door.desk.finished] == ["job-1"]
+        assert (await door.post([]))[0] == 202
+
+
+async def test_an_event_may_stand_in_headers() -> None:
+    async with open_door() as door:
+        headers = {
+            "ce-specversion": "1.0",
+            "ce-id": "1",
+            "ce-source": "worker/1",
+            "ce-type": "veo.job.finished",
+            "ce-subject": "job-1",
+        }
+        status, _, _ = await door.post({"outcome": "failed"}, "application/json", **headers)
+        assert status == 202
+        assert [job.outcome.value for job in door.desk.finished] == ["failed"]
+
+
+async def test_what_is_wrong_is_named_and_the_rest_is_taken() -> None:
+    async with open_door() as door:
+        body = [written("started", "1"), written("stage", "2", stage="?", duration_s=1)]
+        status, answer, _ = await door.post([*body, written("heartbeat", "3")])
+        assert status == 400
+        assert answer["taken"] == {"applied": 2}
+        (refused,) = answer["refused"]
+        assert (refused["index"], refused["id"], refused["reason"]) == (1, "2", "unknown_stage")
+        assert refused["message"].startswith("data.stage: '?' is none of queue, prompt,")
+        assert len(door.desk.table.in_flight) == 1
+
+
+async def test_a_long_list_of_faults_is_cut() -> None:
+    async with open_door() as door:
+        _, answer, _ = await door.post(b"[" + b",".join([b"7"] * 150) + b"]")
+        assert (answer["refused_count"], len(answer["refused"])) == (150, 100)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status", "reason"),
+    [
+        (b"no json", SEVERAL, 400, "not_json"),
+        (b"", ONE, 400, "not_json"),
+        (b"{}", "application/json", 415, "unsupported_media_type"),
+        (b"{}", "text/plain", 415, "unsupported_media_type"),
+        ([7] * 201, SEVERAL, 413, "too_many"),
+        (b" " * (MAX_BODY_BYTES + 1), SEVERAL, 413, "body_too_large"),
+        (b" " * 10_000_000, SEVERAL, 413, "body_too_large"),
+    ],
+    ids=["no json", "empty", "json", "text", "too many", "too large", "10 MB"],
+)
+async def test_bodies_that_are_not_looked_at(
+    body: object, content_type: str, status: int, reason: str
+) -> None:
+    async with open_door() as door:
+        found, answer, _ = await door.post(body, content_type)
+        assert (found, answer["refused"][0]["reason"]) == (status, reason)
+        assert answer["refused"][0]["message"]
+        assert door.desk.dropped == {("event", reason): 1}
+        # Nothing else is lost by it.
+        assert (await door.post([written("started", "1")]))[0] == 202
+
+
+async def test_a_body_that_unpacks_to_much_is_refused() -> None:
+    async with open_door() as door:
+        packed = gzip.compress(b" " * 50_000_000)
+        assert len(packed) < 100_000
+        status, answer, _ = await door.post(packed, **{"Content-Encoding": "gzip"})
+        assert (status, answer["refused"][0]["reason"]) == (413, "body_too_large")
+        good = gzip.compress(json.dumps([written("started")]).encode())
+        assert (await door.post(good, **{"Content-Encoding": "gzip"}))[0] == 202
+
+
+async def test_a_full_table_asks_for_patience() -> None:
+    async with open_door(Limits(max_in_flight=1)) as door:
+        body = [written("started", "1"), written("started", "2", job="job-2")]
+        status, answer, headers = await door.post(body)
+        assert (status, headers["Retry-After"]) == (429, "5")
+        assert answer["taken"] == {"applied": 1, "table_full": 1}
+        door.desk.table.apply(event("finished", "3", outcome="success"))
+        # Sent again as it was: what was taken is not taken twice.
+        status, answer, _ = await door.post(body)
+        assert (status, answer["taken"]) == (202, {Result.APPLIED: 1, Result.REPEATED: 1})
