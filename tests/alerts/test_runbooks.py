@@ -243,6 +243,11 @@ TROUBLES: dict[str, dict[str, Values]] = {
         "veo_gpus_usable": ("8", "7"),
         "veo_gpu_nvml_call_in_flight_seconds": ("_", "100"),
     },
+    "VeoGpuResetRequired": {
+        **in_state("reset_required"),
+        "veo_gpus_usable": ("8", "7"),
+        "veo_gpu_nvml_return_code": ("0", "16"),
+    },
     "VeoGpuMemoryCopyHigh": {"veo_gpu_memory_copy_utilization_ratio": ("0.5", "0.95")},
     "VeoGpuMemoryCopySaturated": {"veo_gpu_memory_copy_utilization_ratio": ("0.5", "0.9")},
     "VeoGpuUtilizationSaturated": {"veo_gpu_utilization_ratio": ("0.5", "0.99")},
