@@ -13,18 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tools.expressions import OUTSIDE, Query, Vocabulary, faults_of, labels_of
 from tools.programs import ROOT
-from tools.references import (
-    OUTSIDE,
-    Query,
-    Vocabulary,
-    check,
-    dashboard_queries,
-    faults_of,
-    labels_of,
-    rule_queries,
-    runbook_queries,
-)
+from tools.references import check, dashboard_queries, rule_queries, runbook_queries
 from veo_exporter.catalog import CATALOG, Kind, MetricSpec
 from veo_exporter.units import Unit
 

@@ -16,8 +16,9 @@ import yaml
 from alerts.sources import Alert, load_groups
 from alerts.thresholds import Threshold, load_thresholds
 from tests.alerts.test_alertmanager import CONTENT, carriers
+from tools.expressions import Query, Vocabulary, faults_of
 from tools.programs import ROOT, tool
-from tools.references import Query, Vocabulary, faults_of, rule_queries, runbook_queries
+from tools.references import rule_queries, runbook_queries
 from veo_exporter.catalog import CATALOG, Kind, MetricSpec
 from veo_exporter.gpu.codes import ReturnCode, remedy_for
 from veo_exporter.web.doors import PUBLIC_PATHS
