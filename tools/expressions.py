@@ -28,6 +28,9 @@ _MAY_TAKE_COUNTERS: Final = frozenset(
 """Functions and aggregations to which the absolute value of a counter does not matter."""
 
 
+NO_SUCH_METRIC: Final = "no such metric"
+
+
 @dataclass(frozen=True, slots=True)
 class Labels:
     """What a vector's series can carry, and what they always carry. Any, where `may` is None."""
@@ -199,7 +202,7 @@ class _Reader:
         metric = node.name or ""
         labels = self.vocabulary.labels(metric)
         if labels is None:
-            self._fault(metric, "no such metric" if metric else "a selector names no metric")
+            self._fault(metric, NO_SUCH_METRIC if metric else "a selector names no metric")
             return ANY
         if metric in self.vocabulary.counters and not counters:
             self._fault(metric, "is a counter: take its rate or increase")

@@ -8,13 +8,13 @@ A line for each fault: the file, the rule or panel, the metric, and what is wron
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tools.expressions import Fault, Query, Vocabulary, faults_of
+from tools.expressions import NO_SUCH_METRIC, Fault, Query, Vocabulary, faults_of
 from tools.programs import ROOT
 from veo_exporter.catalog import CATALOG, MetricSpec
 
@@ -83,14 +83,46 @@ def runbook_queries(root: Path = ROOT) -> list[Query]:
     return queries
 
 
-def check(catalog: Iterable[MetricSpec] = CATALOG, root: Path = ROOT) -> list[Fault]:
+def check(catalog: Collection[MetricSpec] = CATALOG, root: Path = ROOT) -> list[Fault]:
     """Every fault of every query below root, in the order of the files."""
     rules = rule_queries(root)
     vocabulary = Vocabulary(catalog, rules)
     queries = [*rules, *dashboard_queries(root), *runbook_queries(root)]
     faults = [fault for query in queries for fault in faults_of(query, vocabulary)]
+    faults += _leaning(rules, [*rules, *dashboard_queries(root)], faults)
+    faults += _thresholds(catalog, root)
     faults += _unused(rules, queries, root)
     return list(dict.fromkeys(faults))
+
+
+def _names(query: Query, metric: str) -> bool:
+    return re.search(rf"(?<![\w:]){re.escape(metric)}(?![\w:])", query.expr) is not None
+
+
+def _leaning(rules: list[Query], queries: list[Query], faults: list[Fault]) -> Iterator[Fault]:
+    """Those who name a recording rule that names a metric that is not there."""
+    records = {(rule.file, rule.where): rule.record for rule in rules if rule.record}
+    broken = {
+        records[fault.file, fault.where]: fault.metric
+        for fault in faults
+        if fault.what == NO_SUCH_METRIC and (fault.file, fault.where) in records
+    }
+    while broken:
+        record, metric = broken.popitem()
+        for query in queries:
+            if query.record != record and _names(query, record):
+                yield Fault(query.file, query.where, record, f"leans on {metric}: {NO_SUCH_METRIC}")
+                if query.record:
+                    broken[query.record] = metric
+
+
+def _thresholds(catalog: Iterable[MetricSpec], root: Path) -> Iterator[Fault]:
+    path = root / "alerts/thresholds.yaml"
+    known = {spec.name for spec in catalog}
+    thresholds = yaml.safe_load(path.read_text())["thresholds"] if path.is_file() else {}
+    for name, threshold in thresholds.items():
+        if threshold["metric"] not in known:
+            yield Fault(str(path.relative_to(root)), name, threshold["metric"], NO_SUCH_METRIC)
 
 
 def _unused(rules: list[Query], queries: list[Query], root: Path) -> Iterator[Fault]:

@@ -254,6 +254,7 @@ TROUBLES: dict[str, dict[str, Values]] = {
     "VeoGpuUtilizationSaturated": {"veo_gpu_utilization_ratio": ("0.5", "0.99")},
     "VeoExporterDown": {"up": ("1", "0"), "*": ("", "_")},
     "VeoNodeNotReporting": {"up": ("1", "_"), "*": ("", "_")},
+    "VeoGpusMissing": {"veo_gpus_usable": ("8", "7")},
     "VeoDataStale": {
         **in_state("unknown"),
         "veo_gpus_usable": ("8", "0"),
