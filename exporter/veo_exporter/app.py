@@ -56,13 +56,16 @@ class App:
         hardware: Hardware,
         read_settings: Callable[[], Settings],
         clock: Clock,
+        log_lines_dropped: Callable[[], int] = lambda: 0,
     ) -> None:
         self.settings = settings
         self._clock = clock
         self._simulated = hardware.simulated
         self._read_settings = read_settings
         self._own = OwnSource(
-            simulated=hardware.simulated, configured_unix_seconds=clock.unix_seconds()
+            simulated=hardware.simulated,
+            configured_unix_seconds=clock.unix_seconds(),
+            log_lines_dropped=log_lines_dropped,
         )
         self._failed_parts: set[str] = set()
         self._folds = Folds()
@@ -95,6 +98,7 @@ class App:
                 lifetimes.push_async_callback(self._stop_sampler)
             log.info(
                 "serving",
+                url=f"http://localhost:{self.server.port}/",
                 port=self.server.port,
                 unix_socket=self.settings.web.unix_socket and str(self.settings.web.unix_socket),
                 version=veo_exporter.__version__,
@@ -140,6 +144,7 @@ class App:
         now = self._clock.monotonic_seconds
         return Answers(
             server_name=f"veo-exporter/{veo_exporter.__version__}",
+            simulated=self._simulated,
             metrics=lambda accept, encoding: self._page.answer(now(), accept, encoding),
             unhealthy=self._unhealthy,
             withdrawn=self._withdrawn,
@@ -167,8 +172,9 @@ class App:
             log.error("a part of the page is left out", source=name, exc_info=True)  # noqa: LOG014, called in one
 
     def _unhealthy(self) -> str:
-        if self._sampler.failed:
-            return "the sampler's thread has ended: restart the exporter"
+        silent = self._sampler.latest.outdated(self._clock.monotonic_seconds())
+        if self._sampler.failed or (self._sampler.alive and silent):
+            return "the sampler has ended or stands still: restart the exporter"
         return ""
 
     def _withdrawn(self) -> list[str]:

@@ -92,6 +92,11 @@ def test_a_metric_renamed_in_the_catalogue_is_named_with_all_who_used_it(tmp_pat
         "dashboards/json/node.json: GPUs expected: veo_gpus_expected: no such metric",
         "alerts/runbooks/VeoDataStale.md: Diagnosis: veo_gpus_expected: no such metric",
         "alerts/runbooks/VeoGpuHung.md: Diagnosis: veo_gpus_expected: no such metric",
+        "alerts/runbooks/VeoGpuHung.md: Verify recovery: veo_gpus_expected: no such metric",
+        "alerts/runbooks/VeoGpuLost.md: Verify recovery: veo_gpus_expected: no such metric",
+        "alerts/runbooks/VeoGpuResetRequired.md: Verify recovery: veo_gpus_expected: no such metric",
+        "alerts/runbooks/VeoGpusMissing.md: Diagnosis: veo_gpus_expected: no such metric",
+        "alerts/runbooks/VeoGpusMissing.md: Verify recovery: veo_gpus_expected: no such metric",
     ]
 
 

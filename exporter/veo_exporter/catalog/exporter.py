@@ -52,6 +52,12 @@ DROPPED: Final = MetricSpec(
         Label("reason", "why", "a closed set for each kind"),
     ),
 )
+LOG_LINES_DROPPED: Final = MetricSpec(
+    "veo_exporter_log_lines_dropped_total",
+    Kind.COUNTER,
+    Unit.NONE,
+    "Log lines that were not written because whoever reads standard error does not keep up.",
+)
 HTTP_REQUESTS: Final = MetricSpec(
     "veo_exporter_http_requests_total",
     Kind.COUNTER,

@@ -25,6 +25,8 @@ Flags = Mapping[tuple[str, ...], str]
 
 def serve(config_file: Path | None, flags: Flags) -> int:
     """Watch this node until SIGTERM or SIGINT."""
+    # Until it can be obeyed: by default it would end the process.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     read_settings = partial(load_settings, config_file, os.environ, flags)
     settings = read_settings()
     hardware = Hardware(
@@ -50,11 +52,20 @@ def demo(config_file: Path | None, flags: Flags, scenario: str, *, list_only: bo
 
 
 def _run(settings: Settings, hardware: Hardware, read_settings: partial[Settings]) -> int:
-    set_up_logging(settings.log)
+    stream = set_up_logging(settings.log)
     if hardware.simulated:
         log.warning("simulated: every figure is made up")
-    app = App(settings, hardware=hardware, read_settings=read_settings, clock=SystemClock())
-    asyncio.run(_run_until_signal(app))
+    app = App(
+        settings,
+        hardware=hardware,
+        read_settings=read_settings,
+        clock=SystemClock(),
+        log_lines_dropped=lambda: stream.dropped,
+    )
+    try:
+        asyncio.run(_run_until_signal(app))
+    finally:
+        stream.drain()
     return 0
 
 

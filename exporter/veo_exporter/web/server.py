@@ -31,7 +31,9 @@ USUAL_ANSWERS: Final = (
     ("/-/ready", "503"),
     ("/-/reload", "200"),
     ("/-/reload", "400"),
+    ("/-/reload", "403"),
     ("/", "200"),
+    ("/", "403"),
 )
 """Paths and statuses that are counted from the start, so that the first one is seen."""
 
@@ -45,6 +47,7 @@ class Answers:
     """What the routes serve, handed over by the composition root. Nothing here waits for a driver."""
 
     server_name: str
+    simulated: bool
     metrics: Callable[[str, str], tuple[bytes, dict[str, str]]]
     unhealthy: Callable[[], str]
     """Empty while the process is well, else what is wrong with it."""
@@ -58,6 +61,7 @@ class Answers:
 
 def build_application(answers: Answers) -> web.Application:
     """The routes, behind the door."""
+    mark = " (simulated)" if answers.simulated else ""
 
     async def metrics(request: web.Request) -> web.Response:
         body, headers = answers.metrics(
@@ -67,11 +71,11 @@ def build_application(answers: Answers) -> web.Application:
 
     async def healthy(request: web.Request) -> web.Response:
         fault = answers.unhealthy()
-        return web.Response(status=503 if fault else 200, text=(fault or "healthy") + "\n")
+        return web.Response(status=503 if fault else 200, text=(fault or f"healthy{mark}") + "\n")
 
     async def ready(request: web.Request) -> web.Response:
         sentences = answers.withdrawn()
-        text = "\n".join(["withdrawn:", *sentences] if sentences else ["ready"])
+        text = "\n".join([f"withdrawn{mark}:", *sentences] if sentences else [f"ready{mark}"])
         return web.Response(status=503 if sentences else 200, text=text + "\n")
 
     async def landing(request: web.Request) -> web.Response:
