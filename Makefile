@@ -38,8 +38,8 @@ check: $(READY) tools
 	$(BIN)/mypy
 	$(BIN)/mypy alerts bench dashboards helm tests tools
 	PYTHONPATH=. $(BIN)/lint-imports
-	$(BIN)/python -m tools.generate --check
 	$(BIN)/python -m tools.references
+	$(BIN)/python -m tools.generate --check
 	.tools/bin/promtool check rules --lint=all --lint-fatal alerts/rules/*.yaml
 	.tools/bin/promtool check config alerts/prometheus.yml
 	.tools/bin/amtool check-config alerts/alertmanager.yaml

@@ -11,7 +11,15 @@ import yaml
 
 from alerts.generation import HEADER, dashboard_url
 from alerts.sources import Alert, Recording, dcgm_series, load_groups
-from alerts.thresholds import FOLDER, SCRAPE_INTERVAL_SECONDS, Thresholds, load_thresholds
+from alerts.thresholds import (
+    FOLDER,
+    SCRAPE_INTERVAL_SECONDS,
+    Threshold,
+    Thresholds,
+    load_thresholds,
+)
+from veo_exporter.catalog import CATALOG
+from veo_exporter.units import Unit
 
 RULES: Final = FOLDER.parent / "helm/veo-exporter/files/rules.yaml"
 SEVERITIES: Final = ("critical", "warning", "info", "none")
@@ -111,9 +119,16 @@ def knobs_schema() -> dict[str, Any]:
         "for": {"$ref": "#/definitions/optionalDuration"},
         "keepFiringFor": {"$ref": "#/definitions/optionalDuration"},
         "severity": {"enum": list(SEVERITIES)},
-        "threshold": {"type": "number"},
         "window": {"$ref": "#/definitions/duration"},
     }
+
+    def of(alert: Alert) -> dict[str, Any]:
+        names = knobs(alert, thresholds)
+        known = {name: kinds[name] for name in names if name in kinds}
+        if alert.threshold:
+            known["threshold"] = threshold_schema(thresholds.thresholds[alert.threshold])
+        return {name: known[name] for name in names}
+
     return {
         "type": "object",
         "additionalProperties": False,
@@ -121,11 +136,34 @@ def knobs_schema() -> dict[str, Any]:
             alert.alert: {
                 "type": "object",
                 "additionalProperties": False,
-                "properties": {name: kinds[name] for name in knobs(alert, thresholds)},
+                "properties": of(alert),
             }
             for alert in alerts()
         },
     }
+
+
+def threshold_schema(threshold: Threshold) -> dict[str, Any]:
+    """The numbers that a threshold may be, by the unit of its metric: others could not be crossed.
+
+    Raises ValueError for a metric that there is not.
+    """
+    units = {spec.name: spec.unit for spec in CATALOG}
+    if threshold.metric not in units:
+        raise ValueError(f"{threshold.name}: {threshold.metric} is not in the catalogue")
+    unit = units[threshold.metric]
+    if unit is Unit.RATIO:
+        # Nothing is above the whole.
+        return {
+            "description": "A share: 0.92 for 92 %.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        }
+    if unit is Unit.CELSIUS:
+        return {"type": "number"}
+    # A timestamp is compared by its age, in seconds.
+    return {"type": "number", "minimum": 0}
 
 
 def _row(rule: Recording | Alert, thresholds: Thresholds) -> dict[str, Any]:

@@ -57,6 +57,8 @@ def quicken(text: str, times_faster: float) -> str:
 
     def divided(match: re.Match[str]) -> str:
         milliseconds = seconds_in(match[2]) * 1000 / times_faster
+        if not milliseconds:
+            return match[0]
         return f"{match[1]}{max(round(milliseconds), 1)}ms{match[3]}"
 
     return _DURATION.sub(divided, text)

@@ -13,21 +13,25 @@ from dashboards.palette import BLUE, GREEN, GREY, ORANGE, PLAIN, PURPLE, SKY, VE
 from dashboards.panels import About, Query, link, number, rows, states
 from dashboards.promql import Series, firing_alerts, gauge, up
 from dashboards.sdk import dashboard
+from veo_exporter.catalog import MetricSpec, gpu
 from veo_exporter.catalog import exporter as own
-from veo_exporter.catalog import gpu
 
 UID: Final = "veo-node-gpu"
 
 STATES: Final = {
     "ok": Wording("ok", GREEN),
-    "lost": Wording("lost", VERMILLION),
-    "hung": Wording("hung", ORANGE),
-    "reset_required": Wording("reset required", PURPLE),
-    "hidden": Wording("hidden", SKY),
     "unknown": Wording("unknown", GREY),
+    "reset_required": Wording("reset required", PURPLE),
+    "hung": Wording("hung", ORANGE),
+    "hidden": Wording("hidden", SKY),
+    "lost": Wording("lost", VERMILLION),
 }
-"""Every state of a GPU; its place here is the number that stands for it on a panel, from 1."""
+"""Every state of a GPU; its place here is the number that stands for it on a panel, from 1.
 
+Where two scrapes of one GPU differ, the highest number is shown: hence from well to worst.
+"""
+
+_NODE: Final = ("cluster", "node")
 _STATE_WORDS: Final = dict(enumerate(STATES.values(), start=1))
 _KEEP: Final = (
     "${__url_time_range}&${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}"
@@ -60,16 +64,26 @@ def only_this_gpu() -> dashboard.DashboardLink:
 
 
 def state_number(*by: str) -> Series:
-    """The state of each GPU as its number in STATES."""
+    """The state of each GPU as its number in STATES.
+
+    The greatest and no sum: two jobs, or a pair of Prometheus servers, have two series of one GPU,
+    whose numbers would add up to those of another state.
+    """
     terms = [
-        f"{place} * {gauge(gpu.GPU_STATE, state=state).text}"
+        f"{place} * ({gauge(gpu.GPU_STATE, state=state).text} == 1)"
         for place, state in enumerate(STATES, start=1)
     ]
     labels = gauge(gpu.GPU_STATE).labels
-    return Series(" or ".join(terms), labels).aggregate("sum", *by)
+    return Series(" or ".join(terms), labels).aggregate("max", *by)
+
+
+def _of_all_nodes(spec: MetricSpec) -> Series:
+    """A gauge of a node, summed up; each node once, however many jobs scrape it."""
+    return gauge(spec).aggregate("max", *_NODE).aggregate("sum")
 
 
 def _figures() -> Iterable[dashboard.Panel]:
+    reached = up().aggregate("min", *_NODE)
     yield number(
         About(
             own.SIMULATED,
@@ -90,21 +104,21 @@ def _figures() -> Iterable[dashboard.Panel]:
             meaning="Of their GPUs nothing is known, and they are missing from the counts beside this.",
             none="no target",
         ),
-        Query(up().aggregate("count") - up().aggregate("sum")),
+        Query(reached.aggregate("count") - reached.aggregate("sum")),
         words={0: Wording("none", PLAIN)},
         lines=trust.ANY_AT_ALL,
     )
     yield number(
         About(gpu.GPUS_EXPECTED, "How many GPUs should be here?", title="GPUs expected"),
-        Query(gauge(gpu.GPUS_EXPECTED).aggregate("sum")),
+        Query(_of_all_nodes(gpu.GPUS_EXPECTED)),
     )
     yield number(
         About(gpu.GPUS_VISIBLE, "How many GPUs does the driver list?", title="GPUs visible"),
-        Query(gauge(gpu.GPUS_VISIBLE).aggregate("sum")),
+        Query(_of_all_nodes(gpu.GPUS_VISIBLE)),
     )
     yield number(
         About(gpu.GPUS_USABLE, "How many GPUs answer?", title="GPUs usable"),
-        Query(gauge(gpu.GPUS_USABLE).aggregate("sum")),
+        Query(_of_all_nodes(gpu.GPUS_USABLE)),
     )
     yield number(
         About(
@@ -113,7 +127,11 @@ def _figures() -> Iterable[dashboard.Panel]:
             title="GPUs missing",
             meaning="GPUs expected, less GPUs usable.",
         ),
-        Query((gauge(gpu.GPUS_EXPECTED) - gauge(gpu.GPUS_USABLE)).aggregate("sum")),
+        Query(
+            (gauge(gpu.GPUS_EXPECTED) - gauge(gpu.GPUS_USABLE))
+            .aggregate("max", *_NODE)
+            .aggregate("sum")
+        ),
         words={0: Wording("none", PLAIN)},
         lines=trust.ANY_AT_ALL,
     )

@@ -14,7 +14,9 @@ from dashboards.thresholds import Line, lines_of
 from veo_exporter.catalog import MetricSpec, gpu
 from veo_exporter.units import Unit
 
-# The first users' ladder: which frame rate a GPU can be asked for, by how full its memory is.
+# The first users' ladder: which frame rate a GPU can be asked for, by how full its memory is (DESIGN,
+# section 4, Advice). Constants, and not in alerts/thresholds.yaml: no alert compares with them, and
+# once the exporter gives the advice itself, its settings hold them.
 MEMORY_LADDER: Final = (
     Line(0.60, "info", "below it, jobs of 120 frames per second fit; above it, 60."),
     Line(0.85, "warning", "above it, ask for no more than 30 frames per second."),
@@ -119,7 +121,13 @@ def shelves(only_this_gpu: dashboard.DashboardLink) -> Iterable[Shelf]:
                 title="Power of the node, from energy",
                 unit=RATE_UNITS[gpu.ENERGY.unit],
             ),
-            Query(rate(gpu.ENERGY).aggregate("sum", *_PER_NODE), NODE_LEGEND),
+            Query(
+                # Each GPU once, however many jobs scrape it.
+                rate(gpu.ENERGY)
+                .aggregate("max", *_PER_NODE, "gpu", "uuid")
+                .aggregate("sum", *_PER_NODE),
+                NODE_LEGEND,
+            ),
             colours={},
         ),
         heading="Power, heat and clocks",

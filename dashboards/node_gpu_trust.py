@@ -25,6 +25,8 @@ from veo_exporter.catalog import gpu
 from veo_exporter.units import Unit
 
 ANY_AT_ALL: Final = (Line(1, "critical", "there should be none."),)
+_GPU: Final = ("cluster", "node", "gpu", "uuid")
+"""One GPU, however many jobs scrape it: what is counted or added up is taken once for each of these."""
 _UP: Final = {1: Wording("up", BLUE), 0: Wording("DOWN", VERMILLION)}
 
 
@@ -52,7 +54,9 @@ def shelves() -> Iterable[Shelf]:
             none="no error since the exporter started, or no data",
         ),
         Query(
-            rate(gpu.NVML_ERRORS).aggregate("sum", "cluster", "node", "function", "code"),
+            rate(gpu.NVML_ERRORS)
+            .aggregate("max", *_GPU, "function", "code")
+            .aggregate("sum", "cluster", "node", "function", "code"),
             f"{NODE_LEGEND} {{{{function}}}} {{{{code}}}}",
         ),
         colours={},
@@ -84,7 +88,11 @@ def shelves() -> Iterable[Shelf]:
             title="What the boards do not give",
             none="every GPU gives every metric, or no data",
         ),
-        Query(gauge(gpu.CAPABILITY_MISSING).aggregate("count", "cluster", "node", "signal", "why")),
+        Query(
+            gauge(gpu.CAPABILITY_MISSING)
+            .aggregate("max", *_GPU, "signal", "why")
+            .aggregate("count", "cluster", "node", "signal", "why")
+        ),
         {
             "node": "Node",
             "signal": "Metric",
@@ -159,7 +167,7 @@ def software() -> Iterable[Shelf]:
             none="nothing was dropped since the exporter started, or no data",
         ),
         Query(
-            rate(own.DROPPED).aggregate("sum", "cluster", "node", "kind", "reason"),
+            rate(own.DROPPED).aggregate("max", "cluster", "node", "kind", "reason"),
             f"{NODE_LEGEND} {{{{kind}}}} {{{{reason}}}}",
         ),
         colours={},

@@ -72,11 +72,15 @@ class About:
         """The unit of what is shown."""
         return self.unit or (self.spec.unit.grafana if self.spec else "")
 
-    def description(self, lines: Sequence[Line]) -> str:
-        """The question, what the answer means, and what the lines are."""
+    def description(self, lines: Sequence[Line], *, drawn: bool) -> str:
+        """The question, what the answer means, and what the lines or colours are."""
         meaning = self.meaning or (self.spec.help if self.spec else "")
         return "\n\n".join(
-            (self.question, meaning, *(line.sentence(self.grafana_unit) for line in lines))
+            (
+                self.question,
+                meaning,
+                *(line.sentence(self.grafana_unit, drawn=drawn) for line in lines),
+            )
         )
 
 
@@ -273,7 +277,7 @@ def _panel(
     return dashboard.Panel(
         type_val=kind,
         title=about.heading,
-        description=about.description(lines),
+        description=about.description(lines, drawn=kind == "timeseries"),
         datasource=DATASOURCE,
         field_config=look,
         targets=[

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The veo-exporter authors
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers that alerts compare with, as lines to draw."""
+"""The numbers that alerts compare with, as lines to draw or as steps of a colour."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +8,22 @@ from typing import Any, Final
 
 import yaml
 
-from veo_exporter.catalog import MetricSpec
+from veo_exporter.catalog import CATALOG, MetricSpec
 from veo_exporter.units import Unit
 
+_SIGNS: Final = {
+    Unit.NONE.grafana: "",
+    Unit.INFO.grafana: "",
+    Unit.SECONDS.grafana: " s",
+    Unit.BYTES.grafana: " bytes",
+    Unit.HERTZ.grafana: " Hz",
+    Unit.WATTS.grafana: " W",
+    Unit.JOULES.grafana: " J",
+    Unit.CELSIUS.grafana: " °C",
+    "cps": " per second",
+    "Bps": " bytes per second",
+}
+"""What stands behind a number, for people, by what Grafana calls its unit."""
 FILE: Final = Path(__file__).resolve().parent.parent / "alerts/thresholds.yaml"
 
 
@@ -22,19 +35,28 @@ class Line:
     severity: str
     meaning: str
 
-    def sentence(self, unit: str) -> str:
-        """The line in words, for whoever wonders what it is, with the panel's unit."""
+    def sentence(self, unit: str, *, drawn: bool = True) -> str:
+        """The line in words, for whoever wonders what it is; where none is drawn, its colour."""
         is_share = unit == Unit.RATIO.grafana
-        value = f"{self.value * 100:g} %" if is_share else f"{self.value:g} {unit}"
-        return f"Line at {value} ({self.severity}): {self.meaning}"
+        value = f"{self.value * 100:g} %" if is_share else f"{self.value:g}{_SIGNS[unit]}"
+        what = f"Line at {value}" if drawn else f"Coloured from {value} on"
+        return f"{what} ({self.severity}): {self.meaning}"
 
 
 def lines_of(spec: MetricSpec, file: Path = FILE) -> tuple[Line, ...]:
-    """The lines for panels of a metric, lowest first."""
-    rows: list[dict[str, Any]] = list(_content(file)["thresholds"].values())
+    """The lines for panels of a metric, lowest first.
+
+    Raises ValueError where any threshold is about a metric that there is not: its line would be on
+    no panel, and nobody would miss it.
+    """
+    rows: dict[str, dict[str, Any]] = _content(file)["thresholds"]
+    known = {known.name for known in CATALOG}
+    for name, row in rows.items():
+        if row["metric"] not in known:
+            raise ValueError(f"{file.name}: {name}: {row['metric']} is not in the catalogue")
     lines = (
         Line(float(row["value"]), row["severity"], row["meaning"])
-        for row in rows
+        for row in rows.values()
         if row["metric"] == spec.name
     )
     return tuple(sorted(lines, key=lambda line: line.value))

@@ -486,3 +486,106 @@ def test_log_lines_are_json_objects(start: StartDaemon) -> None:
     assert running.events("no JSON") == []
     assert all({"event", "level", "timestamp"} <= entry.keys() for entry in running.log)
     assert json.dumps(running.log)
+
+
+def test_a_full_pipe_behind_the_log_stops_neither_the_truth_nor_the_end(
+    node: FakeNode, tmp_path: Path
+) -> None:
+    import os
+    import subprocess
+    import sys
+
+    from tests.conftest import QUICK
+
+    read, write = os.pipe()
+    # Nobody ever reads, and the pipe is full before the first line.
+    os.set_blocking(write, False)
+    try:
+        while True:
+            os.write(write, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(write, True)
+    port_file = tmp_path / "veo.sock"
+    command = [sys.executable, "-m", "veo_exporter", "serve", *QUICK]
+    command += ["--web.listen-address=127.0.0.1:0", f"--web.unix-socket={port_file}"]
+    command += [f"--gpu.sysfs-root={tmp_path / 'sys'}"]
+    with subprocess.Popen(
+        command, env={**os.environ, **node.environment()}, stderr=write
+    ) as process:
+        try:
+            wait_until(lambda: len(states_over(port_file)) == 8)
+            node.gpus[3].lose()
+            wait_until(lambda: states_over(port_file).get("3") == "lost")
+            node.gpus[5].lose()
+            wait_until(lambda: states_over(port_file).get("5") == "lost")
+            asked = time.monotonic()
+            process.terminate()
+            assert process.wait(20) == 0
+            assert time.monotonic() - asked < 2
+        finally:
+            process.kill()
+            os.close(read)
+            os.close(write)
+
+
+def states_over(path: Path) -> dict[str, str]:
+    import socket
+
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.connect(str(path))
+            client.sendall(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            answer = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    except OSError:
+        return {}
+    return Page(answer.partition(b"\r\n\r\n")[2].decode()).states()
+
+
+def test_the_driver_comes_back_in_another_order_while_a_call_is_stuck(
+    node: FakeNode, start: StartDaemon
+) -> None:
+    running = start()
+    running.wait_for(all_ok)
+    stuck = node.gpus[2]
+    stuck.hang("nvmlDeviceGetPowerUsage")
+    running.wait_for(lambda page: page.states()["2"] == "hung")
+    node.unload_driver()
+    running.wait_for(lambda page: page.value("veo_gpus_visible") == 0)
+    node.load_driver(order=[7, 6, 5, 4, 3, 2, 1, 0])
+
+    # Seven are well again at their new places, and nothing hangs but what hung before.
+    page = running.wait_for(lambda page: page.value("veo_gpus_usable") == 7)
+    assert page.value("veo_gpu_state", uuid=stuck.uuid, state="hung") == 1
+    for number, gpu in enumerate(node.gpus):
+        if gpu is not stuck:
+            assert page.value("veo_gpu_power_watts", uuid=gpu.uuid, gpu=str(7 - number)) is not None
+    stuck.release("nvmlDeviceGetPowerUsage")
+    page = running.wait_for(all_ok)
+    assert page.value("veo_gpu_state", uuid=stuck.uuid, gpu="5", state="ok") == 1
+
+
+def test_gpus_stay_hung_after_a_locked_driver_until_they_answer(
+    node: FakeNode, start: StartDaemon
+) -> None:
+    running = start()
+    running.wait_for(all_ok)
+    node.gpus[3].hang()
+    running.wait_for(lambda page: page.states()["3"] == "hung")
+    node.gpus[5].hang()
+    running.wait_for(lambda page: list(page.states().values()) == ["hung"] * 8)
+    node.gpus[5].release()
+    node.gpus[3].release()
+    running.wait_for(all_ok)
+    told = [entry["state"] for entry in running.events("GPU state changed")]
+    assert set(told) == {"ok", "hung"}
+
+
+def test_a_count_that_fails_is_withdrawn(node: FakeNode, start: StartDaemon) -> None:
+    running = start()
+    running.wait_for(all_ok)
+    node.fail("nvmlDeviceGetCount", 999)
+    page = running.wait_for(lambda page: page.value("veo_gpus_visible") is None)
+    assert page.value("veo_gpus_usable") == 8
+    status, body = running.get("/-/ready")
+    assert status == 503
+    assert b"veo_gpus_visible withdrawn" in body

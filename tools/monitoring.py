@@ -33,6 +33,8 @@ class Monitoring:
     alertmanager_url: str
     targets: Path
     """A file of Prometheus' targets; it may be changed while this runs."""
+    programs: tuple[Program, ...]
+    """To see whether they still run."""
 
 
 def write_targets(path: Path, targets: Mapping[str, str]) -> None:
@@ -72,6 +74,7 @@ def monitoring(
             prometheus_url=f"http://127.0.0.1:{prometheus_port}",
             alertmanager_url=f"http://127.0.0.1:{alertmanager_port}",
             targets=folder / "targets/veo-nodes.yaml",
+            programs=(prometheus, alertmanager),
         )
 
 

@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 
 class ProgramFailedError(Exception):
-    """A program did not start; the message has the end of what it wrote."""
+    """A program did not start, or ended too early; the message has the end of what it wrote."""
 
 
 def free_port(wanted: int = 0) -> int:
@@ -81,6 +81,14 @@ class Program:
                     return
             time.sleep(0.05)
         raise ProgramFailedError(f"{self.name} is not ready: {self.last_words()}")
+
+    def check(self) -> None:
+        """Raises ProgramFailedError if it has ended without having been asked to."""
+        status = self.process.poll()
+        if status is not None:
+            how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+            words = self.last_words().strip() or "nothing"
+            raise ProgramFailedError(f"{self.name} has ended {how}; its last words:\n{words}")
 
     def last_words(self) -> str:
         """The end of what it wrote."""

@@ -21,7 +21,15 @@ if ! "$python" -m venv --upgrade-deps "$venv" 2>/dev/null && ! "$python" -m venv
     exit 1
 fi
 say "installing the $(grep -c '^[a-z0-9].*==' "$lock") packages of $lock ..."
-"$venv/bin/pip" install --disable-pip-version-check --quiet --progress-bar off --require-hashes -r "$lock"
+{
+    "$venv/bin/pip" install --disable-pip-version-check --progress-bar off --require-hashes -r "$lock" \
+        || touch "$venv/.failed"
+} | awk '/^Collecting/ { printf "  %s\n", $2; fflush() } /^Installing/ { print "  installing ..."; fflush() }' >&2
+if [ -e "$venv/.failed" ]; then
+    rm "$venv/.failed"
+    say "the packages of $lock could not be installed: see above, and check the way to the package index"
+    exit 1
+fi
 say 'installing veo-client and veo-exporter from this checkout ...'
 "$venv/bin/pip" install --disable-pip-version-check --quiet --no-deps --no-build-isolation \
     --editable exporter/veo_client --editable .

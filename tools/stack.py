@@ -1,6 +1,10 @@
 # SPDX-FileCopyrightText: The veo-exporter authors
 # SPDX-License-Identifier: Apache-2.0
-"""The demo, a real Prometheus, Alertmanager and Collector together; one Ctrl-C ends all."""
+"""The demo, a real Prometheus and a real Alertmanager together; one Ctrl-C ends all.
+
+So does whatever ends a shell's work: a closed terminal (SIGHUP), SIGTERM, SIGQUIT. If one of the
+programs ends by itself, the others are ended too, and the exit status is 1.
+"""
 
 import argparse
 import os
@@ -8,6 +12,7 @@ import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,11 +20,26 @@ from typing import Final
 from tools.collecting import Collecting, collecting
 from tools.monitoring import Monitoring, monitoring
 from tools.programs import Program, ProgramFailedError, free_port
+from tools.story import tell
 from tools.webhook import Notification
+from veo_exporter.errors import BadScenario
+from veo_exporter.simulate.scenario import Scenario, load_scenario
 
 EXPORTER_PORT: Final = 9420
 NODE: Final = "demo-node"
 QUIET_RECEIVERS: Final = ("watchdog",)
+ENDED_BY: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_LOOK_SECONDS: Final = 0.2
+
+
+def say(text: str) -> None:
+    """Print it, if there is still somebody to read it."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        # The terminal is closed. What is not yet written would fail once more at the end.
+        with open(os.devnull, "w") as nowhere:  # noqa: PTH123, a device and no path of ours
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def print_notification(receiver: str, notification: Notification) -> None:
@@ -30,98 +50,130 @@ def print_notification(receiver: str, notification: Notification) -> None:
     alerts = notification["alerts"]
     summary = notification["commonAnnotations"].get("summary", "")
     name = notification["commonLabels"].get("alertname", "")
-    print(
+    lines = [
         f"{time}  {receiver} is told: {notification['status'].upper()} {name} ({len(alerts)}): {summary}"
-    )
+    ]
     for alert in alerts:
-        print(f"          {alert['status']}: {alert['annotations']['description']}")
-        print(f"          runbook {alert['annotations']['runbook_url']}")
-    sys.stdout.flush()
+        lines.append(f"          {alert['status']}: {alert['annotations']['description']}")
+        lines.append(f"          runbook {alert['annotations']['runbook_url']}")
+    say("\n".join(lines))
 
 
 def describe(
     exporter_url: str,
     running: Monitoring,
     collector: Collecting,
-    scenario: str,
+    about: str,
+    story: Iterable[str],
     times_faster: float,
 ) -> str:
     """What a newcomer needs to know, and where to look."""
-    prometheus = running.prometheus_url
+    prometheus, alertmanager = running.prometheus_url, running.alertmanager_url
+    told = "\n".join(f"  {line}" for line in story)
     return f"""
-The stack is up, with scenario {scenario}; every figure is simulated.
+The stack is up; every figure is simulated. {about}
 
   exporter       {exporter_url}
-                 {exporter_url}/metrics
-  Prometheus     {prometheus}
-                 {prometheus}/api/v1/query?query=veo_gpu_state==1
-                 {prometheus}/api/v1/alerts
-                 {prometheus}/api/v1/rules
-  Alertmanager   {running.alertmanager_url}
-                 {running.alertmanager_url}/api/v2/alerts
+  Prometheus     {prometheus} (the API alone: its web pages are not built in)
+  Alertmanager   {alertmanager} (the API alone: its web pages are not built in)
   Collector      {collector.otlp_url} takes OTLP over HTTP, {collector.otlp_grpc_address} over gRPC
-                 {collector.metrics_url} counts spans
                  traces are written to {collector.traces_file}
 
-All intervals are {times_faster:g} times shorter than in alerts/. What Alertmanager sends is printed below:
-in scenario gpu-lost, the pager hears of VeoGpuLost about a minute and a half from now, and again when the
-GPU is back. Ctrl-C ends everything.
+To see it there, paste:
+
+  curl -s {exporter_url}/metrics
+  curl -s '{prometheus}/api/v1/query' --data-urlencode 'query=veo_gpu_state == 1'
+  curl -s '{prometheus}/api/v1/query' --data-urlencode 'query=ALERTS'
+  curl -s '{prometheus}/api/v1/alerts'
+  curl -s '{prometheus}/api/v1/rules'
+  curl -s '{alertmanager}/api/v2/alerts'
+
+What will happen, in UTC:
+
+{told}
+
+The story goes on at its own pace. All intervals of Prometheus and Alertmanager are {times_faster:g} times
+shorter than in alerts/, numbers that rules compare with are not. Other alerts may come besides; what
+Alertmanager sends is printed below. Ctrl-C ends everything.
 """
+
+
+def run(
+    name: str,
+    scenario: Scenario,
+    times_faster: float,
+    stop: threading.Event,
+    *,
+    usual_ports: bool = True,
+) -> None:
+    """Until it is told to stop. Raises ProgramFailedError if a program does not start or ends."""
+    port = free_port(EXPORTER_PORT if usual_ports else 0)
+    exporter_url = f"http://127.0.0.1:{port}"
+    with (
+        tempfile.TemporaryDirectory(prefix="veo-stack-") as folder_name,
+        collecting(Path(folder_name) / "collector", usual_ports=usual_ports) as collector,
+    ):
+        folder = Path(folder_name)
+        started = datetime.now(UTC)
+        exporter = Program(
+            "veo-exporter",
+            [
+                *(sys.executable, "-m", "veo_exporter", "demo"),
+                f"--web.listen-address=127.0.0.1:{port}",
+                f"--scenario={name}",
+            ],
+            ready_url=f"{exporter_url}/-/healthy",
+            log=folder / "exporter.log",
+            environment={**os.environ, "VEO_TRACES__ENDPOINT": collector.otlp_url},
+        )
+        with (
+            exporter,
+            monitoring(
+                folder / "monitoring",
+                {NODE: f"127.0.0.1:{port}"},
+                print_notification,
+                times_faster=times_faster,
+                usual_ports=usual_ports,
+            ) as running,
+        ):
+            exporter.wait_until_ready()
+            about = f"Scenario {name}: {scenario.about}"
+            story = tell(scenario, started, times_faster)
+            say(describe(exporter_url, running, collector, about, story, times_faster))
+            while not stop.wait(_LOOK_SECONDS):
+                for program in (exporter, *running.programs):
+                    program.check()
+            say("ending ...")
+
+
+def _times_faster(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 100:
+        raise argparse.ArgumentTypeError("wants a number above 0 and up to 100")
+    return value
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenario", default="gpu-lost", help="as in veo-exporter demo --scenario")
     parser.add_argument(
-        "--times-faster", type=float, default=5.0, help="how much shorter intervals are"
+        "--times-faster",
+        type=_times_faster,
+        default=5.0,
+        help="how much shorter the intervals of Prometheus and Alertmanager are (default: 5)",
+    )
+    parser.add_argument(
+        "--any-ports", action="store_true", help="any free ports, and not the usual ones if free"
     )
     arguments = parser.parse_args()
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDED_BY:
         signal.signal(number, lambda *_: stop.set())
-    port = free_port(EXPORTER_PORT)
-    exporter_url = f"http://127.0.0.1:{port}"
     try:
-        with (
-            tempfile.TemporaryDirectory(prefix="veo-stack-") as name,
-            collecting(Path(name) / "collector", usual_ports=True) as collector,
-        ):
-            folder = Path(name)
-            exporter = Program(
-                "veo-exporter",
-                [
-                    *(sys.executable, "-m", "veo_exporter", "demo"),
-                    f"--web.listen-address=127.0.0.1:{port}",
-                    f"--scenario={arguments.scenario}",
-                ],
-                ready_url=f"{exporter_url}/-/healthy",
-                log=folder / "exporter.log",
-                environment={**os.environ, "VEO_TRACES__ENDPOINT": collector.otlp_url},
-            )
-            with (
-                exporter,
-                monitoring(
-                    folder / "monitoring",
-                    {NODE: f"127.0.0.1:{port}"},
-                    print_notification,
-                    times_faster=arguments.times_faster,
-                    usual_ports=True,
-                ) as running,
-            ):
-                exporter.wait_until_ready()
-                print(
-                    describe(
-                        exporter_url,
-                        running,
-                        collector,
-                        arguments.scenario,
-                        arguments.times_faster,
-                    ),
-                    flush=True,
-                )
-                stop.wait()
-                print("ending ...", flush=True)
-    except ProgramFailedError as error:
+        scenario = load_scenario(arguments.scenario)
+        usual = not arguments.any_ports
+        run(arguments.scenario, scenario, arguments.times_faster, stop, usual_ports=usual)
+    except (BadScenario, ProgramFailedError) as error:
         print(f"stack: {error}", file=sys.stderr)
         return 1
     return 0

@@ -21,9 +21,10 @@ import yaml
 
 from alerts.generation import quicken
 from alerts.sources import LABELS_ABOUT, Alert, load_groups
+from tools.expressions import Vocabulary, labels_of
 from tools.monitoring import RECEIVERS, SECRETS
 from tools.programs import ROOT, Program, free_port, tool
-from tools.references import Vocabulary, labels_of, rule_queries
+from tools.references import rule_queries
 from tools.webhook import Notification, WebhookServer
 from veo_exporter.catalog import CATALOG
 

@@ -13,18 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from alerts.thresholds import load_thresholds
+from tools.expressions import OUTSIDE, Query, Vocabulary, faults_of, labels_of
 from tools.programs import ROOT
-from tools.references import (
-    OUTSIDE,
-    Query,
-    Vocabulary,
-    check,
-    dashboard_queries,
-    faults_of,
-    labels_of,
-    rule_queries,
-    runbook_queries,
-)
+from tools.references import check, dashboard_queries, rule_queries, runbook_queries
 from veo_exporter.catalog import CATALOG, Kind, MetricSpec
 from veo_exporter.units import Unit
 
@@ -94,12 +86,38 @@ def test_a_metric_renamed_in_the_catalogue_is_named_with_all_who_used_it(tmp_pat
     assert check(CATALOG, tmp_path) == []
     faults = check(renamed("veo_gpus_expected", "veo_gpus_wanted"), tmp_path)
     assert list(map(str, faults)) == [
+        "alerts/rules/veo-alerts.yaml: VeoGpusMissing: veo_gpus_expected: no such metric",
         "alerts/rules/veo-alerts.yaml: VeoDataStale: veo_gpus_expected: no such metric",
         "alerts/rules/veo-recording.yaml: veo:node_gpus_usable:ratio: veo_gpus_expected: no such metric",
         "dashboards/json/node.json: GPUs expected: veo_gpus_expected: no such metric",
         "alerts/runbooks/VeoDataStale.md: Diagnosis: veo_gpus_expected: no such metric",
         "alerts/runbooks/VeoGpuHung.md: Diagnosis: veo_gpus_expected: no such metric",
+        "alerts/runbooks/VeoGpuHung.md: Verify recovery: veo_gpus_expected: no such metric",
+        "alerts/runbooks/VeoGpuLost.md: Verify recovery: veo_gpus_expected: no such metric",
+        "alerts/runbooks/VeoGpuResetRequired.md: Verify recovery: veo_gpus_expected: no such metric",
+        "alerts/runbooks/VeoGpusMissing.md: Diagnosis: veo_gpus_expected: no such metric",
+        "alerts/runbooks/VeoGpusMissing.md: Verify recovery: veo_gpus_expected: no such metric",
     ]
+
+
+def test_alerts_that_lean_on_a_recording_rule_are_named_too_and_thresholds() -> None:
+    old = "veo_gpu_memory_copy_utilization_ratio"
+    faults = list(map(str, check(renamed(old, "veo_gpu_copy_utilization_ratio"))))
+    record = "veo:gpu_memory_copy_utilization_ratio"
+    for line in (
+        f"alerts/rules/veo-recording.yaml: {record}: {old}: no such metric",
+        f"alerts/rules/veo-alerts.yaml: VeoGpuMemoryCopyHigh: {record}: leans on {old}: no such metric",
+        f"alerts/thresholds.yaml: gpu_memory_copy_high: {old}: no such metric",
+    ):
+        assert line in faults
+    assert any(
+        line.startswith("dashboards/json/node-gpu.json: ") and old in line for line in faults
+    )
+
+
+def test_make_check_names_them_before_it_says_that_files_are_stale() -> None:
+    verbs = (ROOT / "Makefile").read_text().partition("\ncheck:")[2].partition("\n\n")[0]
+    assert 0 < verbs.index("tools.references") < verbs.index("tools.generate")
 
 
 @pytest.mark.parametrize("spec", CATALOG, ids=lambda spec: spec.name)
@@ -108,11 +126,17 @@ def test_each_metric_renamed_is_found_wherever_its_name_stands(spec: MetricSpec)
     name = re.compile(rf"(?<![\w:]){spec.name}(?![\w:])")
     queries = [*rule_queries(), *dashboard_queries(), *runbook_queries()]
     users = {(query.file, query.where) for query in queries if name.search(query.expr)}
+    users |= {
+        ("alerts/thresholds.yaml", threshold.name)
+        for threshold in load_thresholds().thresholds.values()
+        if threshold.metric == spec.name
+    }
     faults = check(
         renamed(spec.name, f"{spec.name.removesuffix(of_counter(spec))}_x{of_named(spec)}")
     )
     assert {(fault.file, fault.where) for fault in faults if fault.metric == spec.name} == users
-    assert {fault.what for fault in faults} <= {"no such metric"}
+    direct = {fault.what for fault in faults if not fault.metric.startswith("veo:")}
+    assert direct <= {"no such metric"}
 
 
 def of_named(spec: MetricSpec) -> str:

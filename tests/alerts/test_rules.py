@@ -12,6 +12,7 @@ import yaml
 
 from alerts.generation import rule_files
 from alerts.sources import Alert, load_groups
+from alerts.thresholds import load_thresholds, seconds_in
 from tools.programs import ROOT, tool
 
 TESTS = ROOT / "alerts/tests"
@@ -71,6 +72,15 @@ def test_no_story_is_about_an_alert_that_is_not_there() -> None:
     assert {path.stem for path in TESTS.glob("*.yaml")} == {alert.alert for alert in ALERTS}
 
 
+def test_a_flag_is_held_for_longer_than_it_is_looked_back_for() -> None:
+    lookback = load_thresholds().lookback
+    flags = [alert for alert in ALERTS if alert.expr.lstrip().startswith("max without (state)")]
+    assert len(flags) == 3
+    for alert in flags:
+        assert alert.hold is not None
+        assert seconds_in(alert.hold) > seconds_in(lookback), alert.alert
+
+
 def test_promtool_finds_nothing_to_mend() -> None:
     run = promtool(
         "check", "rules", "--lint=all", "--lint-fatal", *sorted((ROOT / "alerts/rules").iterdir())
@@ -93,6 +103,6 @@ def test_quickened_rules_are_the_same_rules() -> None:
                 assert quick_rule.get("annotations") == rule.get("annotations")
                 assert quick_rule.get("labels") == rule.get("labels")
     lost = yaml.safe_load(rule_files(times_faster=10)["veo-alerts.yaml"])["groups"][0]["rules"][0]
-    # 1m, 30s and 2m, ten times shorter.
+    # 1m, 90s and 2m, ten times shorter.
     assert "[6000ms]" in lost["expr"]
-    assert (lost["for"], lost["keep_firing_for"]) == ("3000ms", "12000ms")
+    assert (lost["for"], lost["keep_firing_for"]) == ("9000ms", "12000ms")

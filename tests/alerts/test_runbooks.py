@@ -16,8 +16,9 @@ import yaml
 from alerts.sources import Alert, load_groups
 from alerts.thresholds import Threshold, load_thresholds
 from tests.alerts.test_alertmanager import CONTENT, carriers
+from tools.expressions import Query, Vocabulary, faults_of
 from tools.programs import ROOT, tool
-from tools.references import Query, Vocabulary, faults_of, rule_queries, runbook_queries
+from tools.references import rule_queries, runbook_queries
 from veo_exporter.catalog import CATALOG, Kind, MetricSpec
 from veo_exporter.gpu.codes import ReturnCode, remedy_for
 from veo_exporter.web.doors import PUBLIC_PATHS
@@ -243,11 +244,17 @@ TROUBLES: dict[str, dict[str, Values]] = {
         "veo_gpus_usable": ("8", "7"),
         "veo_gpu_nvml_call_in_flight_seconds": ("_", "100"),
     },
+    "VeoGpuResetRequired": {
+        **in_state("reset_required"),
+        "veo_gpus_usable": ("8", "7"),
+        "veo_gpu_nvml_return_code": ("0", "16"),
+    },
     "VeoGpuMemoryCopyHigh": {"veo_gpu_memory_copy_utilization_ratio": ("0.5", "0.95")},
     "VeoGpuMemoryCopySaturated": {"veo_gpu_memory_copy_utilization_ratio": ("0.5", "0.9")},
     "VeoGpuUtilizationSaturated": {"veo_gpu_utilization_ratio": ("0.5", "0.99")},
     "VeoExporterDown": {"up": ("1", "0"), "*": ("", "_")},
     "VeoNodeNotReporting": {"up": ("1", "_"), "*": ("", "_")},
+    "VeoGpusMissing": {"veo_gpus_usable": ("8", "7")},
     "VeoDataStale": {
         **in_state("unknown"),
         "veo_gpus_usable": ("8", "0"),

@@ -75,6 +75,16 @@ def test_its_description_begins_with_a_question(panel: PanelOf) -> None:
 
 
 @of_each_panel
+def test_its_description_is_for_people(panel: PanelOf) -> None:
+    """Grafana's names of units are none, and a panel without a graph has no lines."""
+    text = panel.content["description"]
+    ids = set(GRAFANA_UNITS) - {"s", "bytes"}
+    assert not re.search(rf"\d ({'|'.join(ids)})\b", text), text
+    if panel.kind != "timeseries":
+        assert "Line at" not in text
+
+
+@of_each_panel
 def test_its_unit_is_that_of_a_metric_it_shows(panel: PanelOf) -> None:
     """A gauge's own, a counter's per second, a share, or a plain count."""
     specs = {name: spec for spec in CATALOG for name in spec.series_names}

@@ -19,7 +19,7 @@ from dashboards.promql import (
     rate,
     up,
 )
-from dashboards.thresholds import lines_of
+from dashboards.thresholds import Line, lines_of
 from veo_exporter.catalog import Kind, Label, MetricSpec, gpu
 from veo_exporter.catalog import exporter as own
 from veo_exporter.units import Unit
@@ -149,5 +149,25 @@ def test_lines_are_read_lowest_first(tmp_path: Path) -> None:
     file.write_text(f"thresholds:{rows}\n")
     lines = lines_of(gpu.POWER, file)
     assert [line.value for line in lines] == [5, 7]
-    assert lines[0].sentence("watt") == "Line at 5 watt (info): m."
+    assert lines[0].sentence("watt") == "Line at 5 W (info): m."
     assert lines_of(gpu.TEMPERATURE, file) == ()
+
+
+def test_a_threshold_of_an_unknown_metric_is_no_line_that_nobody_misses(tmp_path: Path) -> None:
+    file = tmp_path / "thresholds.yaml"
+    row = "{metric: veo_gpu_pover_watts, value: 1, severity: info, meaning: m.}"
+    file.write_text(f"thresholds:\n  too_much: {row}\n")
+    with pytest.raises(ValueError, match="too_much: veo_gpu_pover_watts is not in the catalogue"):
+        lines_of(gpu.POWER, file)
+
+
+def test_lines_are_told_in_words() -> None:
+    line = Line(1, "critical", "there should be none.")
+    assert line.sentence("none", drawn=False) == (
+        "Coloured from 1 on (critical): there should be none."
+    )
+    assert line.sentence("short") == "Line at 1 (critical): there should be none."
+    assert line.sentence("percentunit").startswith("Line at 100 % (critical)")
+    for unit in Unit:
+        if unit is not Unit.TIMESTAMP:
+            assert line.sentence(unit.grafana)

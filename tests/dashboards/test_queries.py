@@ -259,6 +259,60 @@ def test_a_lost_gpu_is_shown_as_such(fleet: Fleet) -> None:
     assert missing["value"][1] == "2"
 
 
+@pytest.fixture(scope="module")
+def twice(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """The node that is not well, scraped by two jobs: from outside, an old job and its successor."""
+    node = {address(fleet.nodes["trouble"]): {"node": "trouble"}}
+    jobs = {"veo": node, "veo-new": node}
+    with Prometheus(tmp_path_factory.mktemp("twice"), jobs, RULES) as prometheus:
+        wait_until(
+            lambda: len(prometheus.series("veo_gpu_state{gpu='2',state='hung'} == 1")) == 2,
+            PATIENCE_SECONDS,
+        )
+        yield prometheus
+
+
+def test_a_gpu_that_two_jobs_scrape_is_one_gpu_in_one_state(twice: Prometheus) -> None:
+    def rows(title: str) -> list[dict[str, Any]]:
+        (target,) = (each for each in targets() if key(each) == (title, "A"))
+        found: list[dict[str, Any]] = twice.ask("query", query=substituted(target.expr))["result"]
+        return found
+
+    (panel,) = (each for each in panels() if each.content["title"] == "State of each GPU")
+    words = panel.defaults["mappings"][0]["options"]
+    right = {"0": "ok", "1": "ok", "2": "hung", "3": "lost", "4": "ok"}
+    for title in ("State of each GPU", "GPUs"):
+        shown = [(row["metric"]["gpu"], words[row["value"][1]]["text"]) for row in rows(title)]
+        assert sorted(shown) == sorted(right.items()), title
+    figures = {"GPUs expected": "5", "GPUs usable": "3", "GPUs missing": "2", "Exporters down": "0"}
+    for title, figure in figures.items():
+        assert [row["value"][1] for row in rows(title)] == [figure], title
+
+
+def test_nothing_is_added_up_or_counted_twice(twice: Prometheus) -> None:
+    """With both jobs chosen, every total is what it is with one of them."""
+
+    def answers(expr: str, job: str) -> dict[str, float]:
+        text = substituted(expr, {**WINDOWS, "$job": job})
+        rows = twice.ask("query", query=text)["result"]
+        return {str(row["metric"]): float(row["value"][1]) for row in rows}
+
+    totals = [each for each in targets() if re.search(r"\b(sum|count)\b", each.expr)]
+    assert totals
+
+    def differing() -> list[str]:
+        return [
+            f"{target}: {both} is not {one}"
+            for target in totals
+            if (both := answers(target.expr, ".+")).keys()
+            != (one := answers(target.expr, "veo")).keys()
+            # Rates of two jobs are not of the same scrapes.
+            or any(both[name] > 1.5 * one[name] + 0.01 for name in one)
+        ]
+
+    wait_until(lambda: not differing() or None)
+
+
 def test_firing_alerts_are_marked_on_the_graphs(fleet: Fleet) -> None:
     for document in documents():
         for annotation in document.content["annotations"]["list"]:

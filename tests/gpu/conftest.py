@@ -241,7 +241,8 @@ def snapshot_of(*gpus: GpuView, **changes: Any) -> Snapshot:
     session = Driver(fault="", texts=texts, visible=len(gpus))
     snapshot = Snapshot(
         sequence=1,
-        taken_unix_seconds=1001000.0,
+        # Fresh, whatever the time asked about.
+        taken_monotonic_seconds=float("inf"),
         driver=session,
         expected=len(gpus),
         gpus=gpus,

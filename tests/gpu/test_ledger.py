@@ -66,7 +66,7 @@ class Node:
         return flight
 
     def snapshot(self, at: float = NOW) -> Snapshot:
-        return self.ledger.snapshot(at + 1e6, at, self.bus, self.expected)
+        return self.ledger.snapshot(at, self.bus, self.expected)
 
     def states(self, at: float = NOW) -> dict[tuple[int | None, str, str], State]:
         gpus = self.snapshot(at).gpus
@@ -464,14 +464,14 @@ def test_a_hung_gpu_stays_hung_while_a_session_is_opened_again(node: Node) -> No
 def test_the_driver_as_a_whole_may_hang(node: Node) -> None:
     node.lists(ONE, TWO)
     node.read(ONE)
-    node.ledger.driver_hung = True
+    node.ledger.judge_driver(hung=True)
     # Also the one that only the bus knows.
     assert set(node.states().values()) == {State.HUNG}
 
 
 def test_a_start_that_hangs_is_named(node: Node) -> None:
     node.hang(DRIVER, "nvmlInit")
-    node.ledger.driver_hung = True
+    node.ledger.judge_driver(hung=True)
     driver = node.snapshot().driver
     assert "nvmlInit has not returned" in driver.fault
     assert driver.overdue_call is not None

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dashboards arrive in Grafana's sidecar byte by byte, one ConfigMap each."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.helm.chart import CHART, ROOT, Manifest, copy_chart, render
 
@@ -21,6 +24,41 @@ def _dashboards(manifests: list[Manifest]) -> list[Manifest]:
 
 def _rendered(chart: Path = CHART, **values: Any) -> list[Manifest]:
     return _dashboards(render({"dashboards": {"enabled": True, **values}}, chart=chart))
+
+
+def _linked(runbooks: str, *, rules: bool) -> dict[str, Any]:
+    values = {
+        "dashboards": {"enabled": True},
+        "prometheusRule": {"enabled": rules, "runbookBaseUrl": runbooks},
+    }
+    texts = [
+        text
+        for manifest in _dashboards(render(values))
+        for name, text in manifest["data"].items()
+        if name == "veo-node-gpu.json"
+    ]
+    dashboard: dict[str, Any] = json.loads(texts[0])
+    return dashboard
+
+
+@pytest.mark.parametrize("rules", [True, False], ids=["with rules", "without rules"])
+def test_the_links_to_runbooks_go_where_those_of_the_alerts_go(rules: bool) -> None:
+    whole = json.loads((CHART / "files/dashboards/node-gpu.json").read_text())
+    found = _linked("https://wiki.example.org/a&b/", rules=rules)
+    (constant,) = (row for row in found["templating"]["list"] if row["name"] == "runbooks")
+    assert constant["query"] == "https://wiki.example.org/a&b"
+    (theirs,) = (row for row in whole["templating"]["list"] if row["name"] == "runbooks")
+    theirs["query"] = constant["query"]
+    assert found == whole, "and nothing else is changed"
+
+
+def test_without_runbooks_there_is_no_link_to_them() -> None:
+    found = _linked("", rules=True)
+    assert "${runbooks}" not in json.dumps(found)
+    whole = json.loads((CHART / "files/dashboards/node-gpu.json").read_text())
+    assert [panel["title"] for panel in found["panels"]] == [
+        panel["title"] for panel in whole["panels"]
+    ]
 
 
 def test_the_chart_has_those_of_the_repository() -> None:

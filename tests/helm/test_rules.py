@@ -4,6 +4,7 @@
 
 import re
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +153,8 @@ def test_no_duration_means_none() -> None:
 
 def test_a_threshold_of_zero_and_a_large_one_are_written_whole() -> None:
     for threshold, written in ((0, "> 0\n"), (1610612736, "> 1610612736\n")):
-        values = {"alerts": {"VeoGpuMemoryCopyHigh": {"threshold": threshold}}}
-        assert written in _alerts(values)["VeoGpuMemoryCopyHigh"]["expr"]
+        values = {"alerts": {"VeoDataStale": {"threshold": threshold}}}
+        assert written in _alerts(values)["VeoDataStale"]["expr"]
 
 
 def test_samples_follow_the_scrape_interval() -> None:
@@ -203,6 +204,12 @@ def test_scrape_values_are_what_the_rules_assume() -> None:
     scrape = yaml.safe_load((CHART / "values.yaml").read_text())["scrape"]
     assert scrape["job"] == load_thresholds().job
     assert scrape["interval"] == f"{SCRAPE_INTERVAL_SECONDS}s"
+
+
+def test_a_threshold_of_an_unknown_metric_is_found_at_once() -> None:
+    threshold = replace(load_thresholds().thresholds["data_stale_after"], metric="veo_x_seconds")
+    with pytest.raises(ValueError, match="data_stale_after: veo_x_seconds is not in the catalogue"):
+        alerts.chart.threshold_schema(threshold)
 
 
 def test_a_text_that_the_chart_cannot_fill_in_is_found_at_once() -> None:

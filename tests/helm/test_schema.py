@@ -82,6 +82,19 @@ def test_every_mapping_is_closed() -> None:
             {"prometheusRule": {"alerts": {"VeoGpuLost": {"severity": "page"}}}},
             ["/prometheusRule/alerts/VeoGpuLost/severity", "critical"],
         ),
+        *(
+            (
+                {"prometheusRule": {"alerts": {alert: {"threshold": value}}}},
+                [f"/prometheusRule/alerts/{alert}/threshold", bound],
+            )
+            for alert, value, bound in (
+                # Percents for a share: an alert that would never fire.
+                ("VeoGpuMemoryCopyHigh", 92, "exclusiveMaximum: got"),
+                ("VeoGpuUtilizationSaturated", 1, "exclusiveMaximum: got"),
+                ("VeoGpuMemoryCopySaturated", -0.1, "minimum"),
+                ("VeoDataStale", -1, "minimum"),
+            )
+        ),
         ({"dashboards": {"label": {}}}, ["/dashboards", "label"]),
     ],
     ids=lambda value: None if isinstance(value, list) else json.dumps(value),
@@ -99,6 +112,10 @@ def test_refuses_and_names_it(values: dict[str, Any], named: list[str]) -> None:
         ({"config": {"web": {"listen_address": "[::1]:9420"}}}, "write :9420"),
         ({"config": {"web": {"listen_address": ":0"}}}, "name a port"),
         ({"hostSysfs": False}, "set that to /sys"),
+        (
+            {"podMonitor": {"enabled": True}, "scrape": {"interval": "15s", "timeout": "20s"}},
+            "scrape.timeout is 20s, above scrape.interval (15s)",
+        ),
         (
             {"prometheusRule": {"enabled": True}, "scrape": {"interval": "30s"}},
             "set it to 90s or more",

@@ -4,6 +4,7 @@
 
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.helm.chart import (
@@ -11,6 +12,7 @@ from tests.helm.chart import (
     EVERYTHING,
     NAMESPACE,
     RELEASE,
+    ROOT,
     container,
     only,
     pod_labels,
@@ -35,13 +37,36 @@ def test_pod_monitor_finds_the_pods_and_names_the_node() -> None:
     manifests = render({"podMonitor": {"enabled": True}, "scrape": {"job": "x", "interval": "5s"}})
     monitor = only(manifests, "PodMonitor")["spec"]
     assert monitor["selector"]["matchLabels"].items() <= pod_labels(manifests).items()
-    assert monitor["sampleLimit"] == 10000
     (endpoint,) = monitor["podMetricsEndpoints"]
     assert endpoint["port"] == container(manifests)["ports"][0]["name"]
-    assert endpoint["interval"] == "5s"
+    assert (endpoint["interval"], endpoint["scrapeTimeout"]) == ("5s", "5s")
     targets = {row["targetLabel"]: row for row in endpoint["relabelings"]}
     assert targets["job"]["replacement"] == "x"
     assert targets["node"]["sourceLabels"] == ["__meta_kubernetes_pod_node_name"]
+
+
+def test_scrapes_are_those_of_the_plain_configuration() -> None:
+    plain = yaml.safe_load((ROOT / "alerts/prometheus.yml").read_text())
+    monitor = only(render({"podMonitor": {"enabled": True}}), "PodMonitor")["spec"]
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    assert endpoint["interval"] == plain["global"]["scrape_interval"]
+    assert endpoint["scrapeTimeout"] == plain["global"]["scrape_timeout"]
+    assert {job["sample_limit"] for job in plain["scrape_configs"]} == {monitor["sampleLimit"]}
+
+
+@pytest.mark.parametrize(
+    ("scrape", "timeout"),
+    [
+        ({"interval": "2s"}, "2s"),
+        ({"interval": "1m30s"}, "5s"),
+        ({"interval": "5s", "timeout": "5s"}, "5s"),
+        ({"interval": "1m", "timeout": "59s"}, "59s"),
+    ],
+)
+def test_a_scrape_is_given_up_before_the_next_one(scrape: dict[str, str], timeout: str) -> None:
+    monitor = only(render({"podMonitor": {"enabled": True}, "scrape": scrape}), "PodMonitor")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["scrapeTimeout"] == timeout
 
 
 def test_a_limit_of_zero_is_none() -> None:
@@ -55,6 +80,11 @@ def test_notes_say_what_is_off_and_how_to_be_scraped() -> None:
         assert switch in notes
     assert "image.repository is veo-exporter" in notes
     assert "port 9420" in notes
+    assert "VeoWatchdog" not in notes
+    # They lean on none, and are whole without the rules.
+    assert "lean" not in notes
+    dashboards = (ROOT / "dashboards/json").glob("*.json")
+    assert not any("veo:" in path.read_text() for path in dashboards)
     for later in ("prober", "Collector", "NetworkPolicy"):
         assert later in notes
 
@@ -65,6 +95,17 @@ def test_notes_do_not_call_off_what_is_on() -> None:
     assert "image.repository" not in notes
     assert "prometheusRule.enabled" not in notes
     assert "dashboards.enabled" not in notes
+
+
+@pytest.mark.parametrize("text", [None, (CHART / "README.md").read_text()], ids=["notes", "readme"])
+def test_what_the_rules_bring_is_said(text: str | None) -> None:
+    said = " ".join((text or _notes(EVERYTHING)).split())
+    for word in (
+        *("VeoWatchdog", "dead man's switch", "severity", "info", "alerts/alertmanager.yaml"),
+        *("external label", "cluster", "kube_node_labels", "six hours"),
+        "--metric-labels-allowlist=nodes=[nvidia.com/gpu.present]",
+    ):
+        assert word in said, word
 
 
 def _notes(values: dict[str, Any]) -> str:

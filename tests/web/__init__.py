@@ -15,7 +15,8 @@ from veo_exporter.web import Answers, Landing, Refusal, Server, build_applicatio
 
 NOBODY = Snapshot(
     sequence=1,
-    taken_unix_seconds=0,
+    # Fresh, whatever the time asked about.
+    taken_monotonic_seconds=float("inf"),
     driver=Driver(fault=""),
     expected=None,
     gpus=(),
@@ -64,6 +65,7 @@ class Said:
 
     def answers(self) -> Answers:
         return Answers(
+            simulated=False,
             server_name="veo-exporter/1.2.3",
             metrics=self.metrics,
             unhealthy=lambda: self.fault,

@@ -54,7 +54,8 @@ def gpu(**changes: Any) -> GpuView:
 def snapshot(*gpus: GpuView) -> Snapshot:
     return Snapshot(
         sequence=1,
-        taken_unix_seconds=0,
+        # Fresh, whatever the time asked about.
+        taken_monotonic_seconds=float("inf"),
         driver=Driver(fault=""),
         expected=len(gpus),
         gpus=gpus,

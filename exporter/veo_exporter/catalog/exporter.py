@@ -48,9 +48,19 @@ DROPPED: Final = MetricSpec(
     Unit.NONE,
     "What was left out because it was bad or beyond a bound.",
     (
-        Label("kind", "what was dropped: http_request, page_part", "2"),
+        Label(
+            "kind",
+            "what was dropped: an event, a log line, a video file, a span, a request, a label value",
+            "12",
+        ),
         Label("reason", "why", "a closed set for each kind"),
     ),
+)
+LOG_LINES_DROPPED: Final = MetricSpec(
+    "veo_exporter_log_lines_dropped_total",
+    Kind.COUNTER,
+    Unit.NONE,
+    "Log lines that were not written because whoever reads standard error does not keep up.",
 )
 HTTP_REQUESTS: Final = MetricSpec(
     "veo_exporter_http_requests_total",

@@ -4,11 +4,12 @@
 
 import logging
 import sys
-from typing import Final
+from typing import Final, TextIO, cast
 
 import structlog
 import structlog.tracebacks
 
+from veo_exporter.cli.patient_stream import PatientStream
 from veo_exporter.config import Log, LogFormat
 
 _TRACEBACKS_AS_OBJECTS: Final = structlog.processors.ExceptionRenderer(
@@ -16,8 +17,9 @@ _TRACEBACKS_AS_OBJECTS: Final = structlog.processors.ExceptionRenderer(
 )
 
 
-def set_up_logging(settings: Log) -> None:
-    """Write to standard error, from this level on."""
+def set_up_logging(settings: Log) -> PatientStream:
+    """Write to standard error, from this level on; gives the stream, which nobody waits for."""
+    stream = PatientStream(sys.stderr)
     # Tracebacks without the values of local variables, which may be anything, secrets too.
     renderer = (
         structlog.processors.JSONRenderer()
@@ -36,11 +38,12 @@ def set_up_logging(settings: Log) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(settings.level.value),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", stream)),
         cache_logger_on_first_use=True,
     )
     # Libraries log through the standard library; what they warn of belongs in the same stream.
     logging.basicConfig(handlers=[_Passing()], level=logging.WARNING, force=True)
+    return stream
 
 
 class _Passing(logging.Handler):

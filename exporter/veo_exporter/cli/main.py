@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import veo_exporter
-from veo_exporter.config import flag_name, sections, setting_places
+from veo_exporter.config import flag_name, load_settings, sections, setting_places
 from veo_exporter.errors import VeoError
 
 USAGE_ERROR: Final = 2
@@ -69,6 +69,16 @@ def build_parser() -> argparse.ArgumentParser:
     for what, help in (("metrics", "every metric, label and unit"), ("settings", "every setting")):
         printed = _command(shown, what, help)
         printed.add_argument("--format", choices=("markdown", "json"), default="markdown")
+
+    probe = _command(commands, "probe", "judge the frame timing of video files")
+    _add_settings(probe)
+    probe.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    form = probe.add_mutually_exclusive_group()
+    form.add_argument("--json", dest="form", action="store_const", const="json", default="table")
+    form.add_argument("--jsonl", dest="form", action="store_const", const="jsonl")
+    probe.add_argument(
+        "--expect", metavar="EXPECTATION", help="what was asked for, as fps=24,duration=6.2"
+    )
 
     doctor = _command(commands, "doctor", "look at driver, rights and tools, and say what helps")
     _add_settings(doctor)
@@ -154,6 +164,13 @@ def _run(arguments: argparse.Namespace) -> int:
             from veo_exporter.cli.show import show
 
             return show(arguments.what, arguments.format)
+        case "probe":
+            from veo_exporter.cli.probe import probe
+
+            settings = load_settings(arguments.config_file, os.environ, settings_flags(arguments))
+            return probe(
+                arguments.files, settings.video, form=arguments.form, expect=arguments.expect
+            )
         case "doctor":
             from veo_exporter.cli.doctor import doctor
 

@@ -3,9 +3,11 @@
 """serve and demo: the daemon, on the node's own hardware or on a simulated one."""
 
 import asyncio
+import json
 import os
 import signal
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +27,8 @@ Flags = Mapping[tuple[str, ...], str]
 
 def serve(config_file: Path | None, flags: Flags) -> int:
     """Watch this node until SIGTERM or SIGINT."""
+    # Until it can be obeyed: by default it would end the process.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     read_settings = partial(load_settings, config_file, os.environ, flags)
     settings = read_settings()
     hardware = Hardware(
@@ -38,23 +42,53 @@ def serve(config_file: Path | None, flags: Flags) -> int:
 def demo(config_file: Path | None, flags: Flags, scenario: str, *, list_only: bool) -> int:
     """The same on a scenario's node."""
     from veo_exporter.simulate import SimulatedNvml, load_scenario, shipped_scenarios
+    from veo_exporter.simulate.videos import EXPECTATION, VideoMaker
 
     if list_only:
         for name in shipped_scenarios():
             print(f"{name}: {load_scenario(name).about}")
         return 0
-    read_settings = partial(load_settings, config_file, os.environ, flags)
     node = SimulatedNvml(load_scenario(scenario), SystemClock())
     hardware = Hardware(load_library=lambda: node, pci_functions=node.pci_functions, simulated=True)
-    return _run(read_settings(), hardware, read_settings)
+    with tempfile.TemporaryDirectory(prefix="veo-demo-") as name:
+        folder = Path(name)
+        watched = {
+            "name": "demo",
+            "path": name,
+            "expect": EXPECTATION,
+            "engine": "veo-demo",
+        }
+        flags = {("video", "folders"): json.dumps([watched]), **flags}
+        read_settings = partial(load_settings, config_file, os.environ, flags)
+        settings = read_settings()
+        maker = VideoMaker(folder)
+        try:
+            return _run(settings, hardware, read_settings, watching=maker.start)
+        finally:
+            maker.stop(1.0)
 
 
-def _run(settings: Settings, hardware: Hardware, read_settings: partial[Settings]) -> int:
-    set_up_logging(settings.log)
+def _run(
+    settings: Settings,
+    hardware: Hardware,
+    read_settings: partial[Settings],
+    watching: Callable[[], None] = lambda: None,
+) -> int:
+    stream = set_up_logging(settings.log)
     if hardware.simulated:
         log.warning("simulated: every figure is made up")
-    app = App(settings, hardware=hardware, read_settings=read_settings, clock=SystemClock())
-    asyncio.run(_run_until_signal(app))
+    app = App(
+        settings,
+        hardware=hardware,
+        read_settings=read_settings,
+        clock=SystemClock(),
+        log_lines_dropped=lambda: stream.dropped,
+        watching=watching,
+    )
+    try:
+        asyncio.run(_run_until_signal(app))
+    finally:
+        stream.drain()
     return 0
 
 

@@ -54,6 +54,8 @@ def metrics_markdown() -> str:
     ]
     for title, prefix in (
         ("GPUs", "veo_gpu"),
+        ("Jobs", "veo_job"),
+        ("Videos", "veo_video"),
         ("The exporter itself", "veo_exporter"),
         ("The process", "process"),
     ):
@@ -134,8 +136,7 @@ def settings_markdown() -> str:
 
 
 def _default(value: object) -> str:
-    return (
-        "unset"
-        if value is None
-        else f"`{str(value).lower() if isinstance(value, bool) else value}`"
-    )
+    if value is None:
+        return "unset"
+    # As the file, a variable and a flag take it.
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings: one frozen model, and how it is read."""
 
+from veo_exporter.config.jobs import Jobs, Logs
 from veo_exporter.config.load import (
     environment_name,
     flag_name,
@@ -10,16 +11,23 @@ from veo_exporter.config.load import (
     setting_places,
 )
 from veo_exporter.config.quantities import Duration, format_duration
-from veo_exporter.config.settings import Gpu, Log, LogFormat, LogLevel, Section, Settings, Web
+from veo_exporter.config.section import Section
+from veo_exporter.config.settings import Gpu, Log, LogFormat, LogLevel, Settings, Web
+from veo_exporter.config.traces import Traces
+from veo_exporter.config.video import Video
 
 __all__ = [
     "Duration",
     "Gpu",
+    "Jobs",
     "Log",
     "LogFormat",
     "LogLevel",
+    "Logs",
     "Section",
     "Settings",
+    "Traces",
+    "Video",
     "Web",
     "environment_name",
     "flag_name",

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from veo_client.vocabulary import Stage
 from veo_exporter.config.quantities import Duration, parse_duration
-from veo_exporter.config.settings import Section
+from veo_exporter.config.section import Section
 
 _BUDGET: Final = re.compile(r"([^/=]+/[^/=]+/([^/=]+))=(.+)")
 _PARTS: Final = (*(stage.value for stage in Stage), "request", "lost")

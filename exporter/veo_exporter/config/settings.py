@@ -9,14 +9,16 @@ from typing import Annotated, Final, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     model_validator,
 )
 
+from veo_exporter.config.jobs import Jobs, Logs
 from veo_exporter.config.quantities import Duration, format_duration
+from veo_exporter.config.section import Section
+from veo_exporter.config.traces import Traces
+from veo_exporter.config.video import Video
 
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 
@@ -50,12 +52,6 @@ def _no_truth_value(written: object) -> object:
     if isinstance(written, bool):
         raise ValueError(f"must be a whole number, not {written}")
     return written
-
-
-class Section(BaseModel):
-    """A group of settings that cannot be changed once read."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class LogLevel(StrEnum):
@@ -173,4 +169,8 @@ class Settings(Section):
 
     web: Web = Web()
     gpu: Gpu = Gpu()
+    video: Video = Video()
+    jobs: Jobs = Jobs()
+    logs: Logs = Logs()
+    traces: Traces = Traces()
     log: Log = Log()

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from veo_exporter.config.quantities import Duration
-from veo_exporter.config.settings import Section
+from veo_exporter.config.section import Section
 
 
 def _receiver(written: str | None) -> str | None:

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from veo_exporter.config.quantities import Duration, format_duration
-from veo_exporter.config.settings import Section
+from veo_exporter.config.section import Section
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 _FORMAT: Final = re.compile(r"[a-z0-9_]{1,32}")

@@ -3,7 +3,7 @@
 """What the exporter says of itself."""
 
 import platform
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -28,8 +28,15 @@ _PROCESS: Final = {
 class OwnSource:
     """Build, mode, configuration and what the process uses."""
 
-    def __init__(self, *, simulated: bool, configured_unix_seconds: float) -> None:
+    def __init__(
+        self,
+        *,
+        simulated: bool,
+        configured_unix_seconds: float,
+        log_lines_dropped: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._simulated = simulated
+        self._log_lines_dropped = log_lines_dropped
         self._process = ProcessCollector(registry=CollectorRegistry())
         self._reload_successful = True
         self._configured_unix_seconds = configured_unix_seconds
@@ -51,6 +58,7 @@ class OwnSource:
         yield Family(catalog.SIMULATED, [((), self._simulated)])
         yield Family(catalog.CONFIG_LAST_RELOAD_SUCCESSFUL, [((), self._reload_successful)])
         yield Family(catalog.CONFIG_LAST_RELOAD_SUCCESS, [((), self._configured_unix_seconds)])
+        yield Family(catalog.LOG_LINES_DROPPED, [((), self._log_lines_dropped())])
         for metric in self._process.collect():
             for sample in metric.samples:
                 # A newer client may tell more than the catalogue declares.

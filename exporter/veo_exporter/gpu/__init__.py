@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA GPUs: from NVML to metric families.
 
-Read in this order: nvml (the gate), probes (what is asked), reader (one GPU, one group), plan (what
-to ask when), worker and sampler (who asks, and what if no answer comes), record and ledger (what is
-kept), readings (the snapshot), families (the page).
+One sample's way, in this order: nvml (the gate), probes (what is asked), reader (one GPU, one group),
+record and ledger (what is kept), readings (the snapshot), families (the page). Who asks, when, and
+what if no answer comes: worker, crew, plan with schedule and timing, sampler. Which GPUs there are:
+session, presence, roster, and state, the judge.
 """
 
 from veo_exporter.gpu.families import GpuSource

@@ -32,7 +32,7 @@ class GpuSource:
             for gpu in snapshot.gpus
             for reading in gpu.readings
         )
-        return snapshot.sequence, withdrawn
+        return snapshot.sequence, withdrawn, snapshot.outdated(now_monotonic_seconds)
 
     def families(self, now_monotonic_seconds: float) -> Iterable[Family]:
         snapshot = self._latest()
@@ -44,9 +44,10 @@ class GpuSource:
                 found = families[spec] = Family(spec)
             return found
 
-        _add_node(family, snapshot)
+        outdated = snapshot.outdated(now_monotonic_seconds)
+        _add_node(family, snapshot, outdated=outdated)
         for gpu in snapshot.gpus:
-            _add_presence(family, gpu)
+            _add_presence(family, gpu, State.UNKNOWN if outdated else gpu.state)
             _add_values(family, gpu, snapshot, now_monotonic_seconds)
         return [families[spec] for spec in CATALOG if spec in families]
 
@@ -54,11 +55,13 @@ class GpuSource:
 FamilyOf = Callable[[MetricSpec], Family]
 
 
-def _add_node(family: FamilyOf, snapshot: Snapshot) -> None:
+def _add_node(family: FamilyOf, snapshot: Snapshot, *, outdated: bool) -> None:
     if snapshot.expected is not None:
         family(catalog.GPUS_EXPECTED).add((), snapshot.expected)
-    family(catalog.GPUS_VISIBLE).add((), snapshot.driver.visible)
-    family(catalog.GPUS_USABLE).add((), sum(gpu.state is State.OK for gpu in snapshot.gpus))
+    if snapshot.driver.visible is not None and not outdated:
+        family(catalog.GPUS_VISIBLE).add((), snapshot.driver.visible)
+    usable = 0 if outdated else sum(gpu.state is State.OK for gpu in snapshot.gpus)
+    family(catalog.GPUS_USABLE).add((), usable)
     if snapshot.driver.texts:
         names = catalog.DRIVER_INFO.label_names
         family(catalog.DRIVER_INFO).add(tuple(snapshot.driver.texts[name] for name in names), 1)
@@ -67,10 +70,10 @@ def _add_node(family: FamilyOf, snapshot: Snapshot) -> None:
     _add_calls(family, ("", ""), snapshot.driver.errors, snapshot.driver.overdue_call)
 
 
-def _add_presence(family: FamilyOf, gpu: GpuView) -> None:
+def _add_presence(family: FamilyOf, gpu: GpuView, holds: State) -> None:
     presence = (_index(gpu), gpu.uuid, gpu.pci_bus_id)
     for state in STATES:
-        family(catalog.GPU_STATE).add((*presence, state.value), gpu.state is state)
+        family(catalog.GPU_STATE).add((*presence, state.value), holds is state)
     if gpu.code is not None:
         family(catalog.GPU_NVML_RETURN_CODE).add(presence, gpu.code)
     if gpu.texts:

@@ -38,6 +38,7 @@ class Ledger:
         self._texts: Mapping[str, str] = {}
         self._count = 0
         self._counted = False
+        self._counted_at = 0.0
         self._sequence = 0
         self._last_success = dict.fromkeys(Cadence, 0.0)
 
@@ -51,6 +52,13 @@ class Ledger:
         self.stale_after_seconds = stale_after_seconds
         for record in self.records.values():
             record.refold(folding)
+
+    def judge_driver(self, *, hung: bool) -> None:
+        """Whether the driver as a whole hangs. Its GPUs stay hung until each has answered."""
+        self.driver_hung = hung
+        if hung:
+            for record in self.records.values():
+                record.silenced = True
 
     def opened(self, outcome: Opened) -> None:
         """A session was opened, or could not be."""
@@ -76,6 +84,7 @@ class Ledger:
         self._counted = False
         for record in self.records.values():
             record.gone()
+            record.silenced = False
             record.hung = record.subject in self.flights
 
     def counted(self, outcome: Counted, now_monotonic_seconds: float) -> tuple[int, ...]:
@@ -89,11 +98,12 @@ class Ledger:
                 record.listed = False
         self._count = outcome.count
         self._counted = True
+        self._counted_at = now_monotonic_seconds
         settled = {
             record.index
             for record in self.records.values()
             if (record.listed and record.answers)
-            or record.subject in self.flights
+            or (record.listed and record.subject in self.flights)
             or (record.hung and now_monotonic_seconds < record.retry_at_monotonic_seconds)
         }
         return tuple(index for index in range(outcome.count) if index not in settled)
@@ -117,6 +127,7 @@ class Ledger:
             if nameless is not None:
                 self.roster.replace(nameless, record)
         record.found(device)
+        record.hung = record.hung or record.subject in self.flights
         return record
 
     def answered(self, outcome: Answer) -> bool:
@@ -164,7 +175,6 @@ class Ledger:
 
     def snapshot(
         self,
-        now_unix_seconds: float,
         now_monotonic_seconds: float,
         bus: frozenset[str] | None,
         expected: int | None,
@@ -178,11 +188,11 @@ class Ledger:
         gpus += [self._hidden(address) for address in sorted((bus or frozenset()) - known)]
         return Snapshot(
             sequence=self._sequence,
-            taken_unix_seconds=now_unix_seconds,
+            taken_monotonic_seconds=now_monotonic_seconds,
             driver=Driver(
                 fault=self._fault(),
                 texts=self._texts if self.session_open else {},
-                visible=self._count if self.session_open else 0,
+                visible=self._visible(now_monotonic_seconds),
                 overdue_call=self._overdue_call(DRIVER, now_monotonic_seconds),
                 errors=dict(self.errors),
             ),
@@ -191,6 +201,13 @@ class Ledger:
             last_success_unix_seconds=dict(self._last_success),
             stale_after_seconds=self.stale_after_seconds,
         )
+
+    def _visible(self, now_monotonic_seconds: float) -> int | None:
+        if not self.session_open:
+            return 0
+        stale_after = self.stale_after_seconds[Cadence.FULL]
+        fresh = self._counted and now_monotonic_seconds - self._counted_at <= stale_after
+        return self._count if fresh else None
 
     def _fault(self) -> str:
         if self.session_open:
@@ -220,7 +237,7 @@ class Ledger:
     ) -> GpuView:
         state, code = judge(
             Evidence(
-                hung=record.hung or self.driver_hung,
+                hung=record.hung or record.silenced or self.driver_hung,
                 session_code=self.session_code or 0,
                 # Until all are looked up, one that was not yet is neither listed nor hidden.
                 listed=record.listed or not self._all_looked_up,

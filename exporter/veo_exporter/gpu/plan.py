@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 import structlog
 
@@ -33,6 +34,9 @@ from veo_exporter.gpu.timing import PUBLISH_INTERVAL_SECONDS, Timing
 from veo_exporter.gpu.worker import Standing, Task
 
 log = structlog.get_logger(__name__)
+
+LOOK_UP_SHARE: Final = 3
+"""A look-up may take this part of the time that opening the driver may take."""
 
 
 class Plan:
@@ -115,6 +119,9 @@ class Plan:
                 if ends_session(outcome.code):
                     return self._reopen(outcome.code)
                 record = self._ledger.found(outcome)
+                if record is not None and record.subject in self._ledger.flights:
+                    # An earlier call about it is still stuck: a second one would be, too.
+                    return []
                 if record is not None and record.device is not None:
                     return [
                         self._read_task(record.device, record, cadence, everything=True)
@@ -155,12 +162,13 @@ class Plan:
 
     def _find_task(self, index: int) -> Task[Outcome]:
         subject = self._ledger.roster.subject_at(index)
-        # Opening a GPU takes seconds without persistence mode; one that was open already has no
-        # such excuse, and the others wait for it meanwhile.
-        known = subject in self._ledger.records
-        deadline = (
-            self._timing.call_deadline_seconds if known else self._timing.start_deadline_seconds
-        )
+        # Opening a GPU takes seconds without persistence mode; one that this session has opened
+        # already has no such excuse. The others wait for it meanwhile, so it gets a part only of
+        # the time that opening the driver may take.
+        timing = self._timing
+        patient = max(timing.call_deadline_seconds, timing.start_deadline_seconds / LOOK_UP_SHARE)
+        known = self._ledger.roster.knows_handle_at(index)
+        deadline = timing.call_deadline_seconds if known else patient
         return Task(subject, deadline, partial(find_gpu, index=index))
 
     def _read_task(

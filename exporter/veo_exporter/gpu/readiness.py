@@ -9,7 +9,14 @@ def withdrawn_groups(snapshot: Snapshot, now_monotonic_seconds: float) -> list[s
     """A sentence for each thing that a complete page would have and this one has not."""
     if snapshot.driver.fault:
         return [f"GPUs: {snapshot.driver.fault}"]
+    if snapshot.outdated(now_monotonic_seconds):
+        return ["GPUs: the sampler has said nothing for too long: restart the exporter"]
     sentences = []
+    visible = snapshot.driver.visible
+    if visible is None:
+        sentences.append("GPUs: NVML does not say how many there are: veo_gpus_visible withdrawn")
+    elif snapshot.expected is not None and snapshot.expected != visible:
+        sentences.append(f"GPUs: {snapshot.expected} expected, {visible} listed by NVML")
     for gpu in snapshot.gpus:
         name = f"GPU {gpu.index if gpu.index is not None else '?'} ({gpu.uuid or gpu.pci_bus_id or 'no name'})"
         shown = {

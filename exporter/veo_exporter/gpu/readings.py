@@ -5,10 +5,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from veo_exporter.catalog import MetricSpec
 from veo_exporter.catalog.gpu import THROTTLE_SECONDS
 from veo_exporter.gpu.nvml import Handle
+
+OUTDATED_AFTER_SECONDS: Final = 15.0
+"""A snapshot follows another each second; this long without one, and the sampler itself is ill."""
 
 
 class Cadence(Enum):
@@ -137,22 +141,27 @@ class Driver:
     fault: str
     """Empty while a session is open; else what is wrong and what helps."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    visible: int = 0
+    visible: int | None = 0
+    """None when the count is too old to be believed."""
     overdue_call: OverdueCall | None = None
     errors: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The node's GPUs at one time. Readings carry their own time: see `freshness`."""
+    """The node's GPUs at one time. Readings carry their own time: see `withdrawn`."""
 
     sequence: int
-    taken_unix_seconds: float
+    taken_monotonic_seconds: float
     driver: Driver
     expected: int | None
     gpus: tuple[GpuView, ...]
     last_success_unix_seconds: Mapping[Cadence, float]
     stale_after_seconds: Mapping[Cadence, float]
+
+    def outdated(self, now_monotonic_seconds: float) -> bool:
+        """Whether nobody has published for so long that not even states are to be believed."""
+        return now_monotonic_seconds - self.taken_monotonic_seconds > OUTDATED_AFTER_SECONDS
 
     def withdrawn(self, reading: Reading, now_monotonic_seconds: float) -> bool:
         """Whether a reading is too old to be shown."""

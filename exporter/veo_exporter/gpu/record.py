@@ -46,6 +46,8 @@ class Record:
     listed: bool = False
     look_up_code: int = 0
     hung: bool = False
+    silenced: bool = False
+    """The driver as a whole hung, and this GPU has not answered since."""
     hangs: int = 0
     hung_at_monotonic_seconds: float = 0.0
     retry_at_monotonic_seconds: float = 0.0
@@ -134,6 +136,7 @@ class Record:
     def fold(self, reading: Reading, *, everything: bool = False) -> None:
         """Take a reading in; `everything` if nothing was skipped."""
         self.hung = False
+        self.silenced = False
         self.look_up_code = 0
         if reading.code and not reading.values:
             self.readings.clear()

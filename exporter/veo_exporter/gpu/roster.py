@@ -34,6 +34,12 @@ class Roster:
                 return record.subject
         return subject_of(index)
 
+    def knows_handle_at(self, index: int) -> bool:
+        """Whether this session has opened the GPU at this index before."""
+        return any(
+            record.index == index and record.device is not None for record in self.records.values()
+        )
+
     def record_of(self, subject: str) -> Record:
         """The record that is blamed under a subject, even if it got a better name since."""
         known = self.records.get(subject)

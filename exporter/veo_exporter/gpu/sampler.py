@@ -60,9 +60,7 @@ class Sampler:
         self._ledger = Ledger(timing.folding, timing.stale_after_seconds)
         self._plan = Plan(self._ledger, timing, clock)
         self.failed = False
-        self.latest: Snapshot = self._ledger.snapshot(
-            clock.unix_seconds(), clock.monotonic_seconds(), None, expected
-        )
+        self.latest: Snapshot = self._ledger.snapshot(clock.monotonic_seconds(), None, expected)
 
     @property
     def alive(self) -> bool:
@@ -180,7 +178,8 @@ class Sampler:
     def _judge_driver(self) -> None:
         stuck: list[Stuck] = self._crew.stuck
         opening = any(one.subject == DRIVER for one in stuck) and not self._ledger.session_open
-        self._ledger.driver_hung = opening or len(stuck) >= STUCK_THREADS_OF_A_LOCKED_DRIVER
+        hung = opening or len(stuck) >= STUCK_THREADS_OF_A_LOCKED_DRIVER
+        self._ledger.judge_driver(hung=hung)
 
     def _publish_if_due(self) -> None:
         # Half a tick of grace, so that 1 s samples are published each second and not every other.
@@ -193,9 +192,7 @@ class Sampler:
         now = self._clock.monotonic_seconds()
         self._published_at = now
         self._found_something = False
-        self.latest = self._ledger.snapshot(
-            self._clock.unix_seconds(), now, self._bus, self._expected
-        )
+        self.latest = self._ledger.snapshot(now, self._bus, self._expected)
         self._news.tell(self.latest)
 
     def _close(self) -> None:

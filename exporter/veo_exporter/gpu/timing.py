@@ -10,6 +10,7 @@ from veo_exporter.gpu.record import Folding
 
 LEAST_STALE_AFTER_SECONDS: Final = 5.0
 INTERVALS_UNTIL_STALE: Final = 3
+LEAST_LONGEST_STEP_SECONDS: Final = 1.0
 PUBLISH_INTERVAL_SECONDS: Final = 1.0
 """Nobody scrapes more often; faster samples go into the windows."""
 
@@ -51,4 +52,6 @@ class Timing:
 
     @property
     def folding(self) -> Folding:
-        return Folding(self.window_seconds, INTERVALS_UNTIL_STALE * self.fast_interval_seconds)
+        # A full sweep comes in between: at 20 ms, three intervals would be gone by then.
+        step = max(INTERVALS_UNTIL_STALE * self.fast_interval_seconds, LEAST_LONGEST_STEP_SECONDS)
+        return Folding(self.window_seconds, step)

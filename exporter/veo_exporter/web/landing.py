@@ -15,7 +15,7 @@ _GIB: Final = 1024**3
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8886; --bad: #b3261e; --warn: #8a5a00; }
 @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --warn: #ffcf70; } }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 92rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: 0; }
 .simulated { border: 2px solid var(--warn); padding: .5rem 1rem; font-weight: 600; }
 .scroll { overflow-x: auto; }

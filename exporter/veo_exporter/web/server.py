@@ -16,6 +16,7 @@ from aiohttp.typedefs import Handler
 
 from veo_exporter.errors import BadConfig, ListenFailed
 from veo_exporter.web.doors import Refusal, came_by_socket, guard, refuse
+from veo_exporter.web.events import PATH as EVENTS_PATH
 from veo_exporter.web.landing import Landing, render_landing
 
 SHUTDOWN_SECONDS: Final = 0.3
@@ -31,7 +32,10 @@ USUAL_ANSWERS: Final = (
     ("/-/ready", "503"),
     ("/-/reload", "200"),
     ("/-/reload", "400"),
+    ("/-/reload", "403"),
+    *((EVENTS_PATH, code) for code in ("202", "400", "403", "413", "415", "429")),
     ("/", "200"),
+    ("/", "403"),
 )
 """Paths and statuses that are counted from the start, so that the first one is seen."""
 
@@ -45,11 +49,13 @@ class Answers:
     """What the routes serve, handed over by the composition root. Nothing here waits for a driver."""
 
     server_name: str
+    simulated: bool
     metrics: Callable[[str, str], tuple[bytes, dict[str, str]]]
     unhealthy: Callable[[], str]
     """Empty while the process is well, else what is wrong with it."""
     withdrawn: Callable[[], list[str]]
     landing: Callable[[], Landing]
+    events: Callable[[web.Request], Awaitable[web.Response]]
     reload: Callable[[], Awaitable[None]]
     """Raises BadConfig if the new configuration is refused."""
     count_request: Callable[[str, int], None]
@@ -58,6 +64,7 @@ class Answers:
 
 def build_application(answers: Answers) -> web.Application:
     """The routes, behind the door."""
+    mark = " (simulated)" if answers.simulated else ""
 
     async def metrics(request: web.Request) -> web.Response:
         body, headers = answers.metrics(
@@ -67,11 +74,11 @@ def build_application(answers: Answers) -> web.Application:
 
     async def healthy(request: web.Request) -> web.Response:
         fault = answers.unhealthy()
-        return web.Response(status=503 if fault else 200, text=(fault or "healthy") + "\n")
+        return web.Response(status=503 if fault else 200, text=(fault or f"healthy{mark}") + "\n")
 
     async def ready(request: web.Request) -> web.Response:
         sentences = answers.withdrawn()
-        text = "\n".join(["withdrawn:", *sentences] if sentences else ["ready"])
+        text = "\n".join([f"withdrawn{mark}:", *sentences] if sentences else [f"ready{mark}"])
         return web.Response(status=503 if sentences else 200, text=text + "\n")
 
     async def landing(request: web.Request) -> web.Response:
@@ -125,6 +132,7 @@ def build_application(answers: Answers) -> web.Application:
     application.router.add_get("/-/healthy", healthy)
     application.router.add_get("/-/ready", ready)
     application.router.add_post("/-/reload", reload)
+    application.router.add_post(EVENTS_PATH, answers.events)
     application.router.add_get("/", landing)
     return application
 

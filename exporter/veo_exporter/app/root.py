@@ -1,9 +1,6 @@
 # SPDX-FileCopyrightText: The veo-exporter authors
 # SPDX-License-Identifier: Apache-2.0
-"""The composition root: makes the rooms, hands each the others' callables, owns their lifetimes.
-
-It decides nothing about data.
-"""
+"""Everything, wired."""
 
 import asyncio
 import socket
@@ -15,6 +12,7 @@ from typing import Any, Final
 import structlog
 
 import veo_exporter
+from veo_exporter.app.work import DROPPED_SEEDS, Surroundings, Work
 from veo_exporter.catalog import exporter as catalog
 from veo_exporter.clock import Clock
 from veo_exporter.config import Gpu, Settings
@@ -22,6 +20,7 @@ from veo_exporter.errors import BadConfig
 from veo_exporter.exposition import Folds, OwnSource, Page, Source
 from veo_exporter.gpu import GpuSource, Sampler, Timing, withdrawn_groups
 from veo_exporter.web import (
+    MAX_BODY_BYTES,
     OTHER_PATH,
     USUAL_ANSWERS,
     Answers,
@@ -29,6 +28,7 @@ from veo_exporter.web import (
     Refusal,
     Server,
     build_application,
+    events_handler,
 )
 
 log = structlog.get_logger(__name__)
@@ -56,19 +56,27 @@ class App:
         hardware: Hardware,
         read_settings: Callable[[], Settings],
         clock: Clock,
+        log_lines_dropped: Callable[[], int] = lambda: 0,
+        watching: Callable[[], None] = lambda: None,
     ) -> None:
         self.settings = settings
         self._clock = clock
         self._simulated = hardware.simulated
         self._read_settings = read_settings
         self._own = OwnSource(
-            simulated=hardware.simulated, configured_unix_seconds=clock.unix_seconds()
+            simulated=hardware.simulated,
+            configured_unix_seconds=clock.unix_seconds(),
+            log_lines_dropped=log_lines_dropped,
         )
         self._failed_parts: set[str] = set()
         self._folds = Folds()
         self._dropped = self._folds.counter(
             catalog.DROPPED,
-            [("page_part", "failed"), *(("http_request", refusal.value) for refusal in Refusal)],
+            [
+                ("page_part", "failed"),
+                *(("http_request", refusal.value) for refusal in Refusal),
+                *DROPPED_SEEDS,
+            ],
         )
         self._request_folds = Folds(refresh_seconds=1.0)
         self._requests = self._request_folds.counter(catalog.HTTP_REQUESTS, USUAL_ANSWERS)
@@ -80,7 +88,18 @@ class App:
             clock=clock,
         )
         gpus: tuple[Source, ...] = (GpuSource(lambda: self._sampler.latest),)
-        own: tuple[Source, ...] = (self._folds, self._request_folds, self._own)
+        self._work = Work(
+            settings,
+            Surroundings(
+                folds=self._folds,
+                drop=lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
+                clock=clock,
+                simulated=hardware.simulated,
+                gpu_uuid=self._gpu_uuid,
+                watching=watching,
+            ),
+        )
+        own: tuple[Source, ...] = (*self._work.sources, self._folds, self._request_folds, self._own)
         self._page = Page((*(gpus if settings.gpu.enabled else ()), *own), self._part_failed)
         self.server = Server(build_application(self._answers()))
 
@@ -90,11 +109,14 @@ class App:
             # First of all: if the address is taken, the driver need not be touched.
             lifetimes.push_async_callback(self.server.stop)
             await self.server.start(self.settings.web.listen_address, self.settings.web.unix_socket)
+            self._work.start()
+            lifetimes.push_async_callback(self._work.stop)
             if self.settings.gpu.enabled:
                 self._sampler.start()
                 lifetimes.push_async_callback(self._stop_sampler)
             log.info(
                 "serving",
+                url=f"http://localhost:{self.server.port}/",
                 port=self.server.port,
                 unix_socket=self.settings.web.unix_socket and str(self.settings.web.unix_socket),
                 version=veo_exporter.__version__,
@@ -113,6 +135,7 @@ class App:
             log.error("configuration refused, the old one stays", faults=error.faults)
             raise
         self.settings = settings
+        self._work.reconfigure(settings)
         self._sampler.reconfigure(timing_of(settings.gpu), settings.gpu.expected_count)
         self._own.reloaded(True, self._clock.unix_seconds())
         log.info("configuration reloaded")
@@ -124,6 +147,14 @@ class App:
             "gpu.enabled": (self.settings.gpu.enabled, settings.gpu.enabled),
             "gpu.sysfs_root": (self.settings.gpu.sysfs_root, settings.gpu.sysfs_root),
             "log": (self.settings.log, settings.log),
+            "logs": (self.settings.logs, settings.logs),
+            "traces": (self.settings.traces, settings.traces),
+            "video.folders": (self.settings.video.folders, settings.video.folders),
+            "video.enabled": (self.settings.video.enabled, settings.video.enabled),
+            "jobs.engines": (self.settings.jobs.engines, settings.jobs.engines),
+            "jobs.models": (self.settings.jobs.models, settings.jobs.models),
+            "jobs.variants": (self.settings.jobs.variants, settings.jobs.variants),
+            "jobs.profiles": (self.settings.jobs.profiles, settings.jobs.profiles),
         }
         if faults := [
             f"{name} cannot change while the exporter runs: restart it"
@@ -140,6 +171,7 @@ class App:
         now = self._clock.monotonic_seconds
         return Answers(
             server_name=f"veo-exporter/{veo_exporter.__version__}",
+            simulated=self._simulated,
             metrics=lambda accept, encoding: self._page.answer(now(), accept, encoding),
             unhealthy=self._unhealthy,
             withdrawn=self._withdrawn,
@@ -153,11 +185,21 @@ class App:
                 now_monotonic_seconds=now(),
             ),
             reload=self.reload,
+            events=events_handler(
+                self._work.intake,
+                max_body_bytes=MAX_BODY_BYTES,
+                max_batch=self.settings.jobs.max_batch,
+            ),
             count_request=lambda path, status: self._requests.labels(
                 path or OTHER_PATH, str(status)
             ).inc(),
             count_refusal=lambda refusal: self._dropped.labels("http_request", refusal.value).inc(),
         )
+
+    def _gpu_uuid(self, index: str) -> str | None:
+        """A log names a GPU by its index."""
+        gpus = self._sampler.latest.gpus
+        return next((gpu.uuid for gpu in gpus if str(gpu.index) == index and gpu.uuid), None)
 
     def _part_failed(self, source: Source) -> None:
         name = type(source).__name__
@@ -167,8 +209,9 @@ class App:
             log.error("a part of the page is left out", source=name, exc_info=True)  # noqa: LOG014, called in one
 
     def _unhealthy(self) -> str:
-        if self._sampler.failed:
-            return "the sampler's thread has ended: restart the exporter"
+        silent = self._sampler.latest.outdated(self._clock.monotonic_seconds())
+        if self._sampler.failed or (self._sampler.alive and silent):
+            return "the sampler has ended or stands still: restart the exporter"
         return ""
 
     def _withdrawn(self) -> list[str]:

@@ -1,0 +1,11 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""What every group of settings is."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Section(BaseModel):
+    """A group of settings that cannot be changed once read."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
