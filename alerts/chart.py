@@ -152,7 +152,7 @@ def threshold_schema(threshold: Threshold) -> dict[str, Any]:
     if threshold.metric not in units:
         raise ValueError(f"{threshold.name}: {threshold.metric} is not in the catalogue")
     unit = units[threshold.metric]
-    if unit is Unit.RATIO:
+    if unit is Unit.RATIO or threshold.share:
         # Nothing is above the whole.
         return {
             "description": "A share: 0.92 for 92 %.",
@@ -170,24 +170,27 @@ def _row(rule: Recording | Alert, thresholds: Thresholds) -> dict[str, Any]:
     if isinstance(rule, Recording):
         return {"record": rule.record, "expr": _text(rule.expr, rule.record, {})}
     values = knobs(rule, thresholds)
+    threshold = thresholds.thresholds[rule.threshold] if rule.threshold else None
     return {
         "alert": rule.alert,
-        "expr": _text(rule.expr, rule.alert, values),
+        "expr": _text(rule.expr, rule.alert, values, threshold),
         "action": rule.action,
         "summary": rule.summary,
-        "description": _text(rule.description, rule.alert, values),
+        "description": _text(rule.description, rule.alert, values, threshold),
         "dashboard": dashboard_url("", rule),
         "knobs": values,
     }
 
 
-def _text(text: str, rule: str, values: dict[str, Any]) -> str:
+def _text(text: str, rule: str, values: dict[str, Any], threshold: Threshold | None = None) -> str:
     """Resolve what is fixed; leave what the chart fills in, if it can."""
 
     def resolve(match: re.Match[str]) -> str:
         name = match[1]
         if name.startswith("dcgm "):
             return dcgm_series(name.removeprefix("dcgm "))
+        if name == "least" and threshold and threshold.least is not None:
+            return str(threshold.least)
         if name not in _FILLED_BY_CHART and _FILLED_FROM_KNOBS.get(name) not in values:
             raise ValueError(f"{rule}: <<{name}>> is nothing that the chart can fill in")
         return match[0]

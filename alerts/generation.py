@@ -124,6 +124,7 @@ def fill(text: str, thresholds: Thresholds, threshold: Threshold | None = None) 
             "value": _number(threshold.value),
             "percent": _number(round(threshold.value * 100, 6)),
             "window": threshold.window or "",
+            "least": str(threshold.least),
             "samples": str(threshold.least_samples),
         }[name]
 

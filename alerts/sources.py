@@ -30,7 +30,7 @@ class Alert:
     expr: str
     action: str
     about: str
-    """gpu, node or fleet: which labels it carries beside its own."""
+    """gpu, node, job, video or fleet: which labels it carries beside its own."""
     dashboard: str
     summary: str
     description: str
@@ -42,7 +42,13 @@ class Alert:
     """Prometheus' "for"."""
 
 
-LABELS_ABOUT: Final = {"gpu": ("node", "gpu", "uuid"), "node": ("node",), "fleet": ()}
+LABELS_ABOUT: Final = {
+    "gpu": ("node", "gpu", "uuid"),
+    "node": ("node",),
+    "job": ("engine", "model"),
+    "video": ("source", "engine"),
+    "fleet": (),
+}
 """Labels that every alert about such a thing carries; inhibition and links lean on them."""
 
 
@@ -67,12 +73,16 @@ def dcgm_series(metric: str) -> str:
 
 
 def load_groups(folder: Path = FOLDER / "source") -> tuple[Group, ...]:
-    """All groups of all source files, in the order of their names."""
+    """All groups of all source files: what is recorded first, then by name."""
     return tuple(
         Group(name=group["name"], rules=tuple(_rules(group)))
-        for path in sorted(folder.glob("*.yaml"), reverse=True)
+        for path in sorted(folder.glob("*.yaml"), key=_order)
         for group in yaml.safe_load(path.read_text())["groups"]
     )
+
+
+def _order(path: Path) -> tuple[bool, str]:
+    return (not path.stem.endswith("recording"), path.name)
 
 
 def _rules(group: dict[str, Any]) -> Iterator[Recording | Alert]:

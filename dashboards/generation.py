@@ -5,14 +5,17 @@
 from pathlib import Path
 from typing import Final
 
-from dashboards import node_gpu
+from dashboards import jobs_video, node_gpu
 
 FOLDER: Final = Path(__file__).resolve().parent / "json"
 
 
 def generated_files() -> dict[Path, str]:
     """The files, in the order of their names."""
-    return {FOLDER / "node-gpu.json": node_gpu.text()}
+    return {
+        FOLDER / "jobs-video.json": jobs_video.text(),
+        FOLDER / "node-gpu.json": node_gpu.text(),
+    }
 
 
 def stale_files() -> list[Path]:

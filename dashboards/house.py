@@ -46,7 +46,13 @@ class Shelf:
 
 
 def document(
-    uid: str, title: str, description: str, tags: Sequence[str], shelves: Sequence[Shelf]
+    uid: str,
+    title: str,
+    description: str,
+    tags: Sequence[str],
+    shelves: Sequence[Shelf],
+    *,
+    variables: Sequence[dashboard.VariableModel] = (),
 ) -> str:
     """A dashboard as the text of its file: sorted, so that a change is seen as what it is."""
     made = dashboard.Dashboard(
@@ -60,7 +66,7 @@ def document(
         graph_tooltip=dashboard.DashboardCursorSync.CROSSHAIR,
         time=dashboard.DashboardDashboardTime(from_val="now-1h", to="now"),
         refresh="30s",
-        templating=dashboard.DashboardDashboardTemplating(list_val=list(_variables())),
+        templating=dashboard.DashboardDashboardTemplating(list_val=[*_variables(), *variables]),
         annotations=dashboard.AnnotationContainer(list_val=[_firing()]),
         links=[_others()],
         panels=list(_placed(shelves)),
@@ -114,6 +120,11 @@ def _variables() -> Iterator[dashboard.VariableModel]:
         hide=dashboard.VariableHide.HIDE_VARIABLE,
         skip_url_sync=True,
     )
+
+
+def chosen_of(spec: MetricSpec, label: str, name: str) -> dashboard.VariableModel:
+    """A variable with the values of a metric's label."""
+    return _chosen(label, name, _values_of(spec, label, "cluster", "job", "node"), ".*")
 
 
 def _values_of(spec: MetricSpec, label: str, *chosen: str) -> str:

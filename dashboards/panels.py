@@ -300,3 +300,15 @@ def _target(query: Query, ref_id: str, *, instant: bool, as_table: bool) -> prom
         # Only a histogram's buckets carry traces.
         exemplar=True if "_bucket{" in query.series.text and not instant else None,
     )
+
+
+def look_of(about: About) -> dashboard.FieldConfigSource:
+    """Unit and words of a panel of another module."""
+    return _look(about, ())
+
+
+def base(
+    kind: str, about: About, query: Query, look: dashboard.FieldConfigSource
+) -> dashboard.Panel:
+    """A panel of another module, without its options."""
+    return _panel(kind, about, (query,), (), look)

@@ -3,6 +3,7 @@
 """PromQL from the catalogue: what makes no sense of a metric is refused when it is written."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -15,6 +16,9 @@ TARGET_LABELS: Final = ("cluster", "job", "instance", "node")
 RATE_INTERVAL: Final = "$__rate_interval"
 """At least four scrapes, whatever the time range is: Grafana's own."""
 
+CHOSEN: Final = ("gpu", "engine", "model", "profile")
+"""Labels that have a variable; who has one of them is asked by it."""
+
 RATE_UNITS: Final = {
     # Seconds of something per second are a share of the time; joules per second are watts.
     Unit.SECONDS: Unit.RATIO.grafana,
@@ -22,6 +26,10 @@ RATE_UNITS: Final = {
     Unit.BYTES: "Bps",
     Unit.NONE: "cps",
 }
+
+
+Wanted = str | tuple[str, ...]
+"""A label's value, or any of several."""
 
 
 class BadQuery(ValueError):
@@ -34,6 +42,10 @@ class Series:
 
     text: str
     labels: frozenset[str]
+
+    def once(self) -> Self:
+        """Each thing of a node once, however many jobs scrape it: for what is added up."""
+        return self.aggregate("max", *sorted(self.labels - {"job", "instance"}))
 
     def aggregate(self, operator: str, *by: str) -> Self:
         """The same aggregated, as `max by (node, gpu) (...)`; without labels, over everything."""
@@ -50,6 +62,10 @@ class Series:
 
     def __truediv__(self, other: Self) -> Self:
         return self._with("/", other)
+
+    def above_zero(self) -> Self:
+        """Only the series that are: of many rows that stand at zero, those where something is."""
+        return type(self)(f"{self.text} > 0", self.labels)
 
     def where(self, other: Self, *on: str) -> Self:
         """Only the series that have a partner."""
@@ -68,7 +84,7 @@ def gauge(spec: MetricSpec, **equal: str) -> Series:
     return _select(spec.name, spec.label_names, equal)
 
 
-def rate(spec: MetricSpec, **equal: str) -> Series:
+def rate(spec: MetricSpec, **equal: Wanted) -> Series:
     """A counter per second."""
     return _over_time("rate", spec, RATE_INTERVAL, equal)
 
@@ -76,6 +92,16 @@ def rate(spec: MetricSpec, **equal: str) -> Series:
 def increase(spec: MetricSpec, window: str, **equal: str) -> Series:
     """How much a counter grew in a window."""
     return _over_time("increase", spec, window, equal)
+
+
+def buckets(spec: MetricSpec, **equal: Wanted) -> Series:
+    """Observations per second in each bucket, as a heatmap draws them."""
+    if spec.kind is not Kind.HISTOGRAM:
+        raise BadQuery(f"{spec.name} is a {spec.kind.value}: only a histogram has buckets")
+    found = _select(f"{spec.name}_bucket", (*spec.label_names, "le"), equal)
+    return (
+        Series(f"rate({found.text}[{RATE_INTERVAL}])", found.labels).once().aggregate("sum", "le")
+    )
 
 
 def quantile(share: float, spec: MetricSpec, *by: str, **equal: str) -> Series:
@@ -132,17 +158,22 @@ def firing_alerts() -> Series:
     return Series(f"ALERTS{{{','.join(matchers)}}}", frozenset(labels))
 
 
-def _over_time(function: str, spec: MetricSpec, window: str, equal: dict[str, str]) -> Series:
+def _over_time(function: str, spec: MetricSpec, window: str, equal: Mapping[str, Wanted]) -> Series:
     if spec.kind is not Kind.COUNTER:
         raise BadQuery(f"{spec.name} is a {spec.kind.value}: only counters have a {function}")
     selected = _select(spec.name, spec.label_names, equal)
     return Series(f"{function}({selected.text}[{window}])", selected.labels)
 
 
-def _select(name: str, labels: tuple[str, ...], equal: dict[str, str]) -> Series:
+def _select(name: str, labels: tuple[str, ...], equal: Mapping[str, Wanted]) -> Series:
     if unknown := set(equal) - set(labels):
         raise BadQuery(f"{name} has no label {', '.join(sorted(unknown))}")
-    chosen = ("cluster", "job", "node", *(("gpu",) if "gpu" in labels else ()))
+    chosen = ("cluster", "job", "node", *(name for name in CHOSEN if name in labels))
     matchers = [f'{label}=~"${label}"' for label in chosen]
-    matchers += [f"{label}={json.dumps(value)}" for label, value in equal.items()]
+    matchers += [
+        f"{label}={json.dumps(value)}"
+        if isinstance(value, str)
+        else f"{label}=~{json.dumps('|'.join(value))}"
+        for label, value in equal.items()
+    ]
     return Series(f"{name}{{{','.join(matchers)}}}", frozenset((*TARGET_LABELS, *labels)))

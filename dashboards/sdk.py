@@ -12,6 +12,7 @@ with warnings.catch_warnings():
     from grafana_foundation_sdk.models import (
         common,
         dashboard,
+        heatmap,
         prometheus,
         stat,
         statetimeline,
@@ -23,6 +24,7 @@ __all__ = [
     "JSONEncoder",
     "common",
     "dashboard",
+    "heatmap",
     "prometheus",
     "stat",
     "statetimeline",

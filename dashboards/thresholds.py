@@ -57,9 +57,16 @@ def lines_of(spec: MetricSpec, file: Path = FILE) -> tuple[Line, ...]:
     lines = (
         Line(float(row["value"]), row["severity"], row["meaning"])
         for row in rows.values()
-        if row["metric"] == spec.name
+        # A share of what a counter counts is no line on the counter's panels.
+        if row["metric"] == spec.name and not row.get("share")
     )
     return tuple(sorted(lines, key=lambda line: line.value))
+
+
+def objective(name: str, file: Path = FILE) -> Line:
+    """The line that a share should stay above."""
+    row: dict[str, Any] = _content(file)["objectives"][name]
+    return Line(float(row["target"]), "info", f"the objective. {row['meaning']}")
 
 
 def runbook_base_url(file: Path = FILE) -> str:

@@ -61,6 +61,7 @@ def print_notification(receiver: str, notification: Notification) -> None:
 
 def describe(
     exporter_url: str,
+    *,
     running: Monitoring,
     collector: Collecting,
     about: str,
@@ -139,7 +140,15 @@ def run(
             exporter.wait_until_ready()
             about = f"Scenario {name}: {scenario.about}"
             story = tell(scenario, started, times_faster)
-            say(describe(exporter_url, running, collector, about, story, times_faster))
+            text = describe(
+                exporter_url,
+                running=running,
+                collector=collector,
+                about=about,
+                story=story,
+                times_faster=times_faster,
+            )
+            say(text)
             while not stop.wait(_LOOK_SECONDS):
                 for program in (exporter, *running.programs):
                     program.check()

@@ -115,12 +115,18 @@ def test_the_threshold_is_named_and_its_number_is_the_files(alert: str) -> None:
         assert f"`{threshold}` in `alerts/thresholds.yaml`" in section(alert, "Tuning")
         compared = numbers_compared_with(THRESHOLDS[threshold], queries(alert))
         assert compared
-        assert set(compared) == {THRESHOLDS[threshold].value}
+        # Above 0 only asks whether there is any.
+        assert set(compared) - {0} == {THRESHOLDS[threshold].value}
 
 
 def numbers_compared_with(threshold: Threshold, asked: list[Query]) -> list[float]:
     """Every number that the threshold's metric, or what is recorded of it, is compared with."""
-    names = {threshold.metric, threshold.metric.replace("veo_", "veo:", 1)}
+    recorded = {
+        query.record
+        for query in rule_queries()
+        if query.record and re.search(rf"\b{threshold.metric}\b", query.expr)
+    }
+    names = {threshold.metric, *recorded}
     found: list[float] = []
 
     def visit(node: promql_parser.Expr) -> None:
@@ -207,8 +213,13 @@ LABELS = {
     "reason": ["hw_thermal_slowdown"],
     "code": ["OVERDUE"],
     "group": ["gpu_fast", "gpu_full", "gpu_static"],
+    "outcome": ["success", "failed", "timeout", "lost"],
+    "defect": ["truncated", "low_consistency", "jitter"],
+    "verdict": ["ok", "defective"],
 }
 """Values of labels; those not named here have any."""
+
+BOUNDS = (', le="1"', ', le="+Inf"')
 
 WELL, ILL, AGAIN = 41, 80, 120
 """Scrapes before, during and after the trouble, 15 s apart."""
@@ -226,6 +237,12 @@ OFTEN = {
     "veo_gpu_nvml_call_in_flight_seconds": ("_", "_"),
     "veo_gpu_memory_used_bytes": ("60e9", "60e9"),
     "veo_gpu_memory_free_bytes": ("20e9", "20e9"),
+    '{outcome="failed"}': ("+0", "+0"),
+    '{outcome="timeout"}': ("+0", "+0"),
+    '{outcome="lost"}': ("+0", "+0"),
+    '{defect="truncated"}': ("+0", "+0"),
+    '{defect="low_consistency"}': ("+0", "+0"),
+    '{verdict="defective"}': ("+0", "+0"),
 }
 
 
@@ -260,9 +277,31 @@ TROUBLES: dict[str, dict[str, Values]] = {
         "veo_gpus_usable": ("8", "0"),
         "veo_exporter_last_success_timestamp_seconds": ("", "frozen"),
     },
+    "VeoJobSuccessBurnFast": {
+        '{outcome="success"}': ("+15", "+0"),
+        '{outcome="failed"}': ("+0", "+15"),
+    },
+    "VeoJobSuccessBurnSlow": {
+        '{outcome="success"}': ("+10", "+10"),
+        '{outcome="failed"}': ("+0", "+5"),
+    },
+    "VeoJobTimeouts": {
+        '{outcome="success"}': ("+10", "+10"),
+        '{outcome="timeout"}': ("+0", "+5"),
+    },
+    "VeoJobsLost": {'{outcome="lost"}': ("+0", "+1")},
+    "VeoVideoTruncated": {
+        '{defect="truncated"}': ("+0", "+1"),
+        '{verdict="defective"}': ("+0", "+1"),
+        '{outcome="failed"}': ("+0", "+1"),
+    },
+    "VeoVideoFrameRateInconsistent": {
+        '{defect="low_consistency"}': ("+0", "+5"),
+        '{verdict="defective"}': ("+0", "+5"),
+    },
     "VeoWatchdog": {},
 }
-"""What is otherwise while an alert fires: by metric, by the state's row, or for all."""
+"""What is otherwise while an alert fires: by metric, by a label's rows, or for all."""
 
 
 def story(alert: str) -> list[dict[str, str]]:
@@ -274,7 +313,11 @@ def story(alert: str) -> list[dict[str, str]]:
         for labels in label_sets(spec):
             rest = "".join(f', {name}="{value}"' for name, value in labels.items())
             values = values_of(spec, labels, trouble)
-            lines += [(f"{series}{{{target}{rest}}}", values) for series in spec.series_names]
+            lines += [
+                (f"{series}{{{target}{rest}{bound}}}", values)
+                for series in spec.series_names
+                for bound in (BOUNDS if series.endswith("_bucket") else ("",))
+            ]
     # Prometheus' own of the same scrapes; a second node, and Kubernetes, which know nothing of it.
     lines += [
         (
@@ -303,15 +346,16 @@ def values_of(spec: MetricSpec, labels: dict[str, str], trouble: dict[str, Value
         usual = ("now", "now")
     elif "state" in labels:
         usual = ("1", "1") if labels["state"] == "ok" else ("0", "0")
-    usual = OFTEN.get(spec.name, usual)
-    of_state = f'{{state="{labels.get("state")}"}}'
-    well, ill = trouble.get(spec.name) or trouble.get(of_state) or trouble.get("*") or usual
+    rows = [spec.name, *(f'{{{name}="{value}"}}' for name, value in labels.items())]
+    usual = next((OFTEN[row] for row in rows if row in OFTEN), usual)
+    of_trouble = (trouble[row] for row in (*rows, "*") if row in trouble)
+    well, ill = next(of_trouble, usual)
     return (well or usual[0], ill or usual[1])
 
 
 def sequence(well: str, ill: str) -> str:
     """The three times in promtool's notation: `axN` is a and N more."""
-    parts, start = [], 0
+    parts, start, total = [], 0, 0
     for value, scrapes in ((well, WELL), (ill, ILL), (well, AGAIN)):
         match value:
             case "_":
@@ -319,6 +363,10 @@ def sequence(well: str, ill: str) -> str:
                 parts += ["stale", f"_x{scrapes - 1}"]
             case "now" | "growing":
                 parts.append(f"{start * 15}+15x{scrapes - 1}")
+            case _ if value.startswith("+"):
+                # So much more with each scrape.
+                parts.append(f"{total}{value}x{scrapes - 1}")
+                total += int(value) * scrapes
             case "frozen":
                 parts.append(f"{(start - 1) * 15}x{scrapes - 1}")
             case _:

@@ -78,10 +78,10 @@ def test_each_setting_has_its_variable_and_flag() -> None:
     assert environment_name(("gpu", "fast_interval")) == "VEO_GPU__FAST_INTERVAL"
     assert flag_name(("gpu", "fast_interval")) == "--gpu.fast-interval"
     places = setting_places()
-    assert list(sections()) == ["web", "gpu", "log"]
-    assert len(places) == 13
-    assert len({environment_name(place) for place in places}) == 13
-    assert len({flag_name(place) for place in places}) == 13
+    assert list(sections()) == ["web", "gpu", "video", "jobs", "logs", "traces", "log"]
+    assert len(places) > 13
+    assert len({environment_name(place) for place in places}) == len(places)
+    assert len({flag_name(place) for place in places}) == len(places)
 
 
 @pytest.mark.parametrize(
@@ -219,15 +219,15 @@ def test_settings_that_do_not_go_together_name_who_said_so(file: Path) -> None:
 
 def test_every_fault_is_told_at_once(file: Path) -> None:
     assert faults(
-        file, "gpu: {windoww: 5s, enabled: maybe}\nlogs: {}\n",
-        environment={"VEO_LOGS": "x", "VEO_GPU__CALL_DEADLINE": "1us"},
+        file, "gpu: {windoww: 5s, enabled: maybe}\nlogg: {}\n",
+        environment={"VEO_LOGG": "x", "VEO_GPU__CALL_DEADLINE": "1us"},
     ) == [
-        "environment variable VEO_LOGS: no such setting; the nearest setting is VEO_LOG__LEVEL",
+        "environment variable VEO_LOGG: no such setting; the nearest setting is VEO_LOG__LEVEL",
         f"{file}: gpu.enabled: must be true or false, not 'maybe'",
         ("VEO_GPU__CALL_DEADLINE: '1us' is not a duration: write a number with ms, s, m, h or d, "
         "such as 100ms or 1m30s"),
         f"{file}: gpu.windoww: no such setting; the nearest setting is gpu.window",
-        f"{file}: logs: no such section; the nearest section is log",
+        f"{file}: logg: no such section; the nearest section is log",
     ]  # fmt: skip
 
 

@@ -19,6 +19,9 @@ VARIABLES = {
     "$job": ".+",
     "$node": ".*",
     "$gpu": ".*",
+    "$engine": ".*",
+    "$model": ".*",
+    "$profile": ".*",
 }
 """What Grafana would put in, with All chosen everywhere."""
 

@@ -61,11 +61,12 @@ def test_every_name_and_label_is_declared(target: TargetOf) -> None:
 
 
 @of_each_target
-def test_a_gpu_that_is_chosen_is_chosen_everywhere(target: TargetOf) -> None:
+def test_what_is_chosen_is_chosen_everywhere(target: TargetOf) -> None:
     known = known_names()
     for name, matchers in selectors_of(target.expr):
-        if "gpu" in (known.get(name) or set()) and name != "ALERTS":
-            assert matchers.get("gpu") == "=~$gpu", f"{target}: {name}"
+        for label in {"gpu", "engine", "model", "profile"} & (known.get(name) or set()):
+            if name != "ALERTS":
+                assert matchers.get(label) == f"=~${label}", f"{target}: {name}"
 
 
 @of_each_panel
@@ -138,7 +139,13 @@ class TestDocument:
 
     def test_sizes_can_be_read_at_1280_pixels(self, document: Document) -> None:
         """A column is some 52 pixels wide there, and a unit of height 38."""
-        least = {"stat": (4, 3), "timeseries": (8, 6), "table": (8, 5), "state-timeline": (8, 5)}
+        least = {
+            "stat": (4, 3),
+            "timeseries": (8, 6),
+            "table": (8, 5),
+            "state-timeline": (8, 5),
+            "heatmap": (8, 6),
+        }
         for panel in document.panels:
             place = panel.content["gridPos"]
             width, height = least[panel.kind]
@@ -178,7 +185,7 @@ class TestDocument:
 
 def test_threshold_lines_are_those_of_the_alerts() -> None:
     """Right whatever the numbers are: each one in the file is on the panels of its metric."""
-    shown = {panel.content["title"]: panel for panel in documents()[0].panels}
+    shown = {panel.content["title"]: panel for panel in panels()}
     titles = {
         "veo_gpu_utilization_ratio": "Utilization",
         "veo_gpu_memory_copy_utilization_ratio": "Memory copy utilization",

@@ -31,6 +31,7 @@ of_each_document = pytest.mark.parametrize("document", documents(), ids=lambda e
 of_each_panel = pytest.mark.parametrize("panel", panels(), ids=str)
 of_each_target = pytest.mark.parametrize("target", targets(), ids=str)
 
+KINDS = {"stat", "timeseries", "table", "state-timeline", "heatmap"}
 LABEL_VALUES = re.compile(r"label_values\((?:(?P<selector>.+),\s*)?(?P<label>\w+)\)")
 
 
@@ -38,7 +39,7 @@ def test_the_rules_see_something() -> None:
     assert documents()
     assert panels()
     assert targets()
-    assert {panel.kind for panel in panels()} <= {"stat", "timeseries", "table", "state-timeline"}
+    assert {panel.kind for panel in panels()} <= KINDS
 
 
 @of_each_document
@@ -117,7 +118,9 @@ class TestTarget:
             for call, window in calls(target.expr)
             if call in {"rate", "irate", "increase"}
         ]
-        counters = [name for name, _ in selectors(target.expr) if name.endswith("_total")]
+        counters = [
+            name for name, _ in selectors(target.expr) if name.endswith(("_total", "_bucket"))
+        ]
         assert sorted(counters) == sorted(inside), target
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiohttp import web
 
 from veo_exporter.gpu.readings import Driver, Snapshot
 from veo_exporter.web import Answers, Landing, Refusal, Server, build_application
@@ -63,6 +64,9 @@ class Said:
             raise self.reload_error
         self.reloads += 1
 
+    async def events(self, request: web.Request) -> web.Response:
+        return web.Response(status=202)
+
     def answers(self) -> Answers:
         return Answers(
             simulated=False,
@@ -71,6 +75,7 @@ class Said:
             unhealthy=lambda: self.fault,
             withdrawn=lambda: self.withdrawn,
             landing=lambda: self.landing(),  # noqa: PLW0108, tests set another
+            events=self.events,
             reload=self.reload,
             count_request=lambda path, status: self.requests.update([(path, status)]),
             count_refusal=lambda refusal: self.refusals.update([refusal]),

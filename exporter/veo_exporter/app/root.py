@@ -125,6 +125,10 @@ class App:
             await stop.wait()
             log.info("ending")
 
+    def feed(self, body: bytes) -> None:
+        """Take events of jobs as if they had been posted; from any thread, once it runs."""
+        self._work.feed(body)
+
     async def reload(self) -> None:
         """Read the configuration again. Raises BadConfig, and then everything stays as it was."""
         try:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +29,7 @@ from veo_exporter.jobs import (
     JobTable,
     Known,
     Limits,
+    Receipt,
     parse_budget,
 )
 from veo_exporter.logs import DROPPED_SEEDS as LOGS_DROPPED
@@ -143,6 +145,7 @@ class Work:
         )
         self._watches = [FolderWatch(folder, self._submit, around.clock) for folder in folders]
         self._tasks: list[asyncio.Task[None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -151,6 +154,7 @@ class Work:
 
     def start(self) -> None:
         """Begin to look at logs, folders and the time."""
+        self._loop = asyncio.get_running_loop()
         if self._video.enabled:
             self._prober.start()
             for watch in self._watches:
@@ -181,6 +185,16 @@ class Work:
         self._prober.reconfigure(
             probe_of(settings.video, roots_of(settings.video)), settings.video.backlog
         )
+
+    def feed(self, body: bytes) -> None:
+        """Take events as if they had been posted; from any thread."""
+        if self._loop is not None:
+            # A loop that has ended takes nothing, and nobody is left to tell.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._take_body, body)
+
+    def _take_body(self, body: bytes) -> None:
+        self.intake.take(self.intake.read_structured(body, 1).events, Receipt())
 
     async def _tell_of_watching(self) -> None:
         await asyncio.to_thread(self._wait_for_watches)

@@ -23,6 +23,7 @@ from veo_exporter.gpu import load_library, pci_functions
 log = structlog.get_logger(__name__)
 
 Flags = Mapping[tuple[str, ...], str]
+Feed = Callable[[bytes], None]
 
 
 def serve(config_file: Path | None, flags: Flags) -> int:
@@ -42,6 +43,7 @@ def serve(config_file: Path | None, flags: Flags) -> int:
 def demo(config_file: Path | None, flags: Flags, scenario: str, *, list_only: bool) -> int:
     """The same on a scenario's node."""
     from veo_exporter.simulate import SimulatedNvml, load_scenario, shipped_scenarios
+    from veo_exporter.simulate.jobs import LOST_AFTER_SECONDS, JobMaker
     from veo_exporter.simulate.videos import EXPECTATION, VideoMaker
 
     if list_only:
@@ -58,21 +60,34 @@ def demo(config_file: Path | None, flags: Flags, scenario: str, *, list_only: bo
             "expect": EXPECTATION,
             "engine": "veo-demo",
         }
-        flags = {("video", "folders"): json.dumps([watched]), **flags}
+        flags = {
+            ("video", "folders"): json.dumps([watched]),
+            ("jobs", "lost_after"): f"{LOST_AFTER_SECONDS}s",
+            **flags,
+        }
         read_settings = partial(load_settings, config_file, os.environ, flags)
         settings = read_settings()
-        maker = VideoMaker(folder)
+        videos = VideoMaker(folder)
+        jobs: list[JobMaker] = []
+
+        def begin(feed: Feed) -> None:
+            jobs.append(JobMaker(feed))
+            jobs[0].start()
+            videos.start()
+
         try:
-            return _run(settings, hardware, read_settings, watching=maker.start)
+            return _run(settings, hardware, read_settings, begin)
         finally:
-            maker.stop(1.0)
+            videos.stop(1.0)
+            for maker in jobs:
+                maker.stop(1.0)
 
 
 def _run(
     settings: Settings,
     hardware: Hardware,
     read_settings: partial[Settings],
-    watching: Callable[[], None] = lambda: None,
+    begin: Callable[[Feed], None] = lambda feed: None,
 ) -> int:
     stream = set_up_logging(settings.log)
     if hardware.simulated:
@@ -83,7 +98,7 @@ def _run(
         read_settings=read_settings,
         clock=SystemClock(),
         log_lines_dropped=lambda: stream.dropped,
-        watching=watching,
+        watching=lambda: begin(app.feed),
     )
     try:
         asyncio.run(_run_until_signal(app))

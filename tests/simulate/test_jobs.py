@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""The demo's jobs: taken by the same intake as real ones."""
+
+import json
+from itertools import islice, takewhile
+from typing import Any
+
+import pytest
+
+from tests.daemon import wait_until
+from tests.jobs import Desk, moment
+from veo_client.vocabulary import Outcome
+from veo_exporter.jobs import PRESETS, Budgets, Receipt
+from veo_exporter.jobs.events import Event, parse_structured
+from veo_exporter.simulate.jobs import (
+    ENGINE,
+    JOBS_A_MINUTE,
+    LOST_AFTER_SECONDS,
+    STORIES,
+    JobMaker,
+    events,
+)
+
+HOUR = 3600
+
+
+def hour(seed: int = 1) -> list[tuple[float, dict[str, Any]]]:
+    return list(takewhile(lambda told: told[0] < HOUR, events(seed)))
+
+
+def parsed(said: dict[str, Any], at: float = 0.0) -> Event:
+    read = parse_structured(json.dumps(said).encode(), moment(at), 1)
+    assert not read.refused, read.refused
+    (event,) = read.events
+    return event
+
+
+def test_every_event_is_accepted() -> None:
+    assert [event for _, said in hour() if (event := parsed(said)).bad_traceparent] == []
+
+
+def test_they_come_in_the_order_of_time_and_each_once() -> None:
+    times = [at for at, _ in hour()]
+    assert times == sorted(times)
+    ids = [said["id"] for _, said in hour()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_same_seed_tells_the_same() -> None:
+    assert list(islice(events(7), 500)) == list(islice(events(7), 500))
+    assert list(islice(events(7), 500)) != list(islice(events(8), 500))
+
+
+@pytest.fixture(scope="module")
+def desk() -> Desk:
+    """An intake that has heard an hour of them, with the budgets that the demo sets."""
+    made = Desk(budgets=Budgets(PRESETS[ENGINE], LOST_AFTER_SECONDS))
+    for at, said in hour():
+        while made.clock.seconds + 1 < at:
+            made.clock.seconds += 1
+            made.intake.tick()
+        made.clock.seconds = at
+        read = made.intake.read_structured(json.dumps(said).encode(), 1)
+        made.intake.take(read.events, Receipt())
+    return made
+
+
+def test_every_outcome_occurs_within_an_hour(desk: Desk) -> None:
+    assert {job.outcome for job in desk.finished} == set(Outcome)
+    reasons = {job.reason.value for job in desk.finished}
+    assert {"upstream_503", "device_lost", "deadline_engine", "no_word"} <= reasons
+
+
+def test_most_of_them_succeed_and_there_are_several_a_minute(desk: Desk) -> None:
+    expected = JOBS_A_MINUTE * 60
+    assert 0.9 * expected < len(desk.finished) < 1.1 * expected
+    succeeded = [job for job in desk.finished if job.outcome is Outcome.SUCCESS]
+    assert 0.75 < len(succeeded) / len(desk.finished) < 0.95
+    assert len({job.model for job in succeeded}) == 3
+    assert len({job.profile for job in succeeded}) == 4
+
+
+def test_nothing_is_late_or_refused(desk: Desk) -> None:
+    assert not desk.dropped
+    strange = {name for name in desk.page() if 'result="' in name and "applied" not in name}
+    assert strange == set()
+
+
+def test_retries_breaches_and_scores_are_counted(desk: Desk) -> None:
+    page = desk.page()
+    for name in (
+        "veo_job_retries_total",
+        "veo_job_timeouts_total",
+        "veo_job_budget_breaches_total",
+        "veo_job_request_violations_total",
+        "veo_job_quality_score_count",
+        "veo_job_gpu_memory_peak_bytes_count",
+    ):
+        assert any(series.startswith(name) for series in page), name
+
+
+def test_a_maker_tells_of_what_was_before_it_and_ends_when_told() -> None:
+    bodies: list[bytes] = []
+    maker = JobMaker(bodies.append)
+    maker.start()
+    wait_until(lambda: len({json.loads(body)["subject"] for body in bodies}) > len(STORIES))
+    assert maker.stop(5.0)
+    assert all("time" in json.loads(body) for body in bodies)
+
+
+def test_one_that_was_never_started_is_stopped_too() -> None:
+    assert JobMaker(lambda body: None).stop(0.0)
