@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from veo_exporter.cli.log_output import set_up_logging
+from veo_exporter.cli.patient_stream import PatientStream
 from veo_exporter.config import Log, LogFormat, LogLevel
 
 
@@ -23,14 +24,26 @@ def _as_before() -> Iterator[None]:
     root.setLevel(level)
 
 
+STREAMS: list[PatientStream] = []
+"""Lines are written on a thread: what is read has to be waited for."""
+
+
 def set_up(level: LogLevel = LogLevel.INFO, form: LogFormat = LogFormat.JSON) -> None:
-    set_up_logging(Log(level=level, format=form))
+    STREAMS.append(set_up_logging(Log(level=level, format=form)))
+
+
+def printed_by(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    for stream in STREAMS:
+        stream.drain()
+    STREAMS.clear()
+    out, err = capsys.readouterr()
+    return out, err
 
 
 def objects(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    return [json.loads(line) for line in printed.err.splitlines()]
+    out, err = printed_by(capsys)
+    assert out == ""
+    return [json.loads(line) for line in err.splitlines()]
 
 
 def test_a_line_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,9 +57,9 @@ def test_a_line_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
 def test_console_lines_carry_level_event_and_fields(capsys: pytest.CaptureFixture[str]) -> None:
     set_up(form=LogFormat.CONSOLE)
     structlog.get_logger("a").warning("serving", port=9420)
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    [line] = printed.err.splitlines()
+    out, err = printed_by(capsys)
+    assert out == ""
+    [line] = err.splitlines()
     assert "warning" in line
     assert "serving" in line
     assert "port=9420" in line
@@ -111,7 +124,7 @@ def test_a_traceback_tells_where_and_not_what_variables_held(
             fail("hunter" + "2")
         except RuntimeError:
             log("failed")
-    text = capsys.readouterr().err
+    _, text = printed_by(capsys)
     if form is LogFormat.CONSOLE:
         assert text.count("RuntimeError: it broke\n") == 2
     assert "fail" in text

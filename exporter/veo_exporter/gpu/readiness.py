@@ -15,8 +15,6 @@ def withdrawn_groups(snapshot: Snapshot, now_monotonic_seconds: float) -> list[s
     visible = snapshot.driver.visible
     if visible is None:
         sentences.append("GPUs: NVML does not say how many there are: veo_gpus_visible withdrawn")
-    elif snapshot.expected is not None and snapshot.expected != visible:
-        sentences.append(f"GPUs: {snapshot.expected} expected, {visible} listed by NVML")
     for gpu in snapshot.gpus:
         name = f"GPU {gpu.index if gpu.index is not None else '?'} ({gpu.uuid or gpu.pci_bus_id or 'no name'})"
         shown = {
