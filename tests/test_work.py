@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import urllib.parse
 import urllib.request
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ def event(number: int, kind: str, data: dict[str, Any]) -> dict[str, Any]:
         "source": "test",
         "type": f"veo.job.{kind}",
         "subject": "job-1",
+        # A second apart, up to now: a job that took no time is not observed.
+        "time": (datetime.now(UTC) - timedelta(seconds=5 - number)).isoformat(),
         "traceparent": f"00-{TRACE}-{PARENT}-01",
         "data": {"engine": "veo-engine", "model": "m", **data},
     }
@@ -72,7 +75,7 @@ def test_an_event_and_its_file_become_a_verdict_a_trace_and_an_exemplar(
             batch = [
                 event(1, "submitted", {"request": request}),
                 event(2, "started", {}),
-                event(3, "stage", {"stage": "denoise", "duration_s": 0.001}),
+                event(3, "stage", {"stage": "denoise", "duration_s": 0.5}),
                 event(4, "finished", {"outcome": "success", "outputs": [{"path": str(film)}]}),
             ]
             status, answer = post(
