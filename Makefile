@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 help:
 	@echo 'make demo      the exporter on a simulated node with eight GPUs: http://localhost:9420'
 	@echo 'make test      every test'
-	@echo 'make stack     the demo, Prometheus and Alertmanager together; one Ctrl-C ends all'
+	@echo 'make stack     the demo, Prometheus, Alertmanager and a Collector together; one Ctrl-C ends all'
 	@echo 'make tools     Prometheus, Alertmanager and Helm, from PATH or built into a cache'
 	@echo 'make check     style, types, layers, generated files, rules, chart'
 	@echo 'make generate  docs and other files that derive from the code'

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from veo_exporter.catalog import Kind, Label, MetricSpec
 from veo_exporter.exposition import Family, Format, Labels, TextWriter
@@ -32,7 +33,7 @@ class _Given(Collector):
 
     def collect(self) -> Iterator[Metric]:
         for family in self._families:
-            if not family.rows:
+            if not family.rows and not family.distributions:
                 continue
             spec = family.spec
             counter = spec.kind is Kind.COUNTER
@@ -42,6 +43,13 @@ class _Given(Collector):
                 # Positions make pairs here as they do in our writer; the names are the spec's.
                 pairs = dict(zip(spec.label_names, labels, strict=True))
                 metric.add_sample(spec.name, pairs, value)
+            for labels, distribution in family.distributions:
+                pairs = dict(zip(spec.label_names, labels, strict=True))
+                bounds = (*map(floatToGoString, spec.buckets), "+Inf")
+                for bound, count in zip(bounds, distribution.counts, strict=True):
+                    metric.add_sample(f"{spec.name}_bucket", {**pairs, "le": bound}, count)
+                metric.add_sample(f"{spec.name}_count", pairs, distribution.counts[-1])
+                metric.add_sample(f"{spec.name}_sum", pairs, distribution.sum)
             yield metric
 
 
