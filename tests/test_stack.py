@@ -94,7 +94,7 @@ class Stack:
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[Stack]:
     running = Stack(tmp_path)
-    assert len(running.children) == 3
+    assert len(running.children) == 4
     assert running.left() != []
     yield running
     if not running.ended():

@@ -5,6 +5,7 @@
 import asyncio
 import os
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -159,10 +160,11 @@ class Work:
             self._prober.start()
             for watch in self._watches:
                 watch.start()
+        # A daemon: the end does not wait for it.
+        threading.Thread(target=self._tell_of_watching, name="video-watching", daemon=True).start()
         self._tasks = [
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follow_logs()),
-            asyncio.create_task(self._tell_of_watching()),
         ]
 
     async def stop(self) -> None:
@@ -196,13 +198,10 @@ class Work:
     def _take_body(self, body: bytes) -> None:
         self.intake.take(self.intake.read_structured(body, 1).events, Receipt())
 
-    async def _tell_of_watching(self) -> None:
-        await asyncio.to_thread(self._wait_for_watches)
-        self._watching()
-
-    def _wait_for_watches(self) -> None:
+    def _tell_of_watching(self) -> None:
         for watch in self._watches if self._video.enabled else ():
             watch.watching.wait(WATCH_PATIENCE_SECONDS)
+        self._watching()
 
     async def _tick(self) -> None:
         while True:
