@@ -108,7 +108,7 @@ def _prometheus(folder: Path, port: int, times_faster: float) -> Program:
             f"--storage.tsdb.path={folder / 'prometheus'}",
             f"--web.listen-address=127.0.0.1:{port}",
             "--enable-feature=exemplar-storage",
-            f"--rules.alert.resend-delay={RESEND_DELAY_SECONDS / times_faster:.3f}s",
+            f"--rules.alert.resend-delay={round(1000 * RESEND_DELAY_SECONDS / times_faster)}ms",
         ],
         ready_url=f"http://127.0.0.1:{port}/-/ready",
         log=folder / "prometheus.log",
