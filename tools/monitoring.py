@@ -22,6 +22,8 @@ ALERTS: Final = ROOT / "alerts"
 PROMETHEUS_PORT: Final = 9090
 ALERTMANAGER_PORT: Final = 9093
 SECRETS: Final = "/etc/alertmanager/secrets"
+RESEND_DELAY_SECONDS: Final = 60
+"""Prometheus' own default; an interval like the others."""
 RECEIVERS: Final = ("pager", "tickets", "watchdog")
 
 
@@ -67,7 +69,7 @@ def monitoring(
         _write_configuration(folder, alertmanager_port, webhook, times_faster)
         write_targets(folder / "targets/veo-nodes.yaml", targets)
         alertmanager = running.enter_context(_alertmanager(folder, alertmanager_port))
-        prometheus = running.enter_context(_prometheus(folder, prometheus_port))
+        prometheus = running.enter_context(_prometheus(folder, prometheus_port, times_faster))
         alertmanager.wait_until_ready()
         prometheus.wait_until_ready()
         yield Monitoring(
@@ -97,7 +99,7 @@ def _write_configuration(
     (folder / "alertmanager.yaml").write_text(quicken(alertmanager, times_faster))
 
 
-def _prometheus(folder: Path, port: int) -> Program:
+def _prometheus(folder: Path, port: int, times_faster: float) -> Program:
     return Program(
         "prometheus",
         [
@@ -106,6 +108,7 @@ def _prometheus(folder: Path, port: int) -> Program:
             f"--storage.tsdb.path={folder / 'prometheus'}",
             f"--web.listen-address=127.0.0.1:{port}",
             "--enable-feature=exemplar-storage",
+            f"--rules.alert.resend-delay={round(1000 * RESEND_DELAY_SECONDS / times_faster)}ms",
         ],
         ready_url=f"http://127.0.0.1:{port}/-/ready",
         log=folder / "prometheus.log",
