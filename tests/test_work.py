@@ -153,8 +153,9 @@ def test_bad_input_is_told_and_counted_and_costs_nothing_else(
     assert answer["refused"][0]["message"]
     good = json.dumps(event(1, "submitted", {})).encode()
     assert post(running.url, good, "application/cloudevents+json")[0] == 202
-    page = running.scrape()
-    assert sum(page.values("veo_jobs_submitted_total", engine="veo-engine")) == 1
+    page = running.wait_for(
+        lambda page: sum(page.values("veo_jobs_submitted_total", engine="veo-engine")) == 1
+    )
     assert sum(page.values("veo_exporter_dropped_total", kind="event")) == 1
     assert running.events("NVML call is over its deadline; its thread is left behind") == []
 

@@ -88,10 +88,12 @@ class App:
             clock=clock,
         )
         gpus: tuple[Source, ...] = (GpuSource(lambda: self._sampler.latest),)
+        # Many rows that change with each job: made anew once a second, and not with every scrape.
+        self._work_folds = Folds(refresh_seconds=1.0)
         self._work = Work(
             settings,
             Surroundings(
-                folds=self._folds,
+                folds=self._work_folds,
                 drop=lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
                 clock=clock,
                 simulated=hardware.simulated,
@@ -99,7 +101,13 @@ class App:
                 watching=watching,
             ),
         )
-        own: tuple[Source, ...] = (*self._work.sources, self._folds, self._request_folds, self._own)
+        own: tuple[Source, ...] = (
+            *self._work.sources,
+            self._work_folds,
+            self._folds,
+            self._request_folds,
+            self._own,
+        )
         self._page = Page((*(gpus if settings.gpu.enabled else ()), *own), self._part_failed)
         self.server = Server(build_application(self._answers()))
 

@@ -126,6 +126,7 @@ class Work:
             event=self._take_line,
             dropped=around.drop,
         )
+        self._logs_followed = bool(settings.logs.files)
         self._log_interval_seconds = settings.logs.interval
         self._video = settings.video
         folders = folders_of(settings.video) if settings.video.enabled else ()
@@ -164,7 +165,7 @@ class Work:
         threading.Thread(target=self._tell_of_watching, name="video-watching", daemon=True).start()
         self._tasks = [
             asyncio.create_task(self._tick()),
-            asyncio.create_task(self._follow_logs()),
+            *([asyncio.create_task(self._follow_logs())] if self._logs_followed else []),
         ]
 
     async def stop(self) -> None:
