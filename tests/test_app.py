@@ -22,6 +22,7 @@ from veo_exporter.config import Settings
 from veo_exporter.errors import BadConfig, ListenFailed
 
 PATIENCE_SECONDS = 20.0
+REQUESTS = "veo_exporter_http_requests_total"
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
@@ -153,11 +154,11 @@ async def running(
         await asyncio.wait_for(run, PATIENCE_SECONDS)
 
 
-async def requests_counted(seen: Running, count: int, **labels: str) -> None:
-    """The count of requests is on the page within a second, and not with each scrape."""
+async def counted(seen: Running, name: str, count: int, **labels: str) -> None:
+    """What is counted is on the page within a second, and not with each scrape."""
 
     async def is_counted() -> bool:
-        return await seen.value("veo_exporter_http_requests_total", **labels) == count
+        return await seen.value(name, **labels) == count
 
     await until(is_counted)
 
@@ -232,8 +233,8 @@ async def test_two_live_in_one_process(tmp_path: Path) -> None:
         assert names[1] >= {"GPU-Second-0", "GPU-Second-1", "GPU-Second-2"}
         assert not any("Second" in name for name in names[0])
         lost = {"path": "other", "code": "404"}
-        await requests_counted(first, 3, **lost)
-        assert await second.value("veo_exporter_http_requests_total", **lost) is None
+        await counted(first, REQUESTS, 3, **lost)
+        assert await second.value(REQUESTS, **lost) is None
 
 
 async def test_refusals_are_counted_and_start_at_zero() -> None:
@@ -245,9 +246,9 @@ async def test_refusals_are_counted_and_start_at_zero() -> None:
         assert (await seen.ask("POST", "/-/reload"))[0] == 403
         for reason in ("bad_host", "not_on_socket"):
             labels = {"kind": "http_request", "reason": reason}
-            assert await seen.value("veo_exporter_dropped_total", **labels) == 1
+            await counted(seen, "veo_exporter_dropped_total", 1, **labels)
         denied = {"path": "/", "code": "403"}
-        await requests_counted(seen, 1, **denied)
+        await counted(seen, REQUESTS, 1, **denied)
 
 
 async def test_a_reload_takes_hold(path: Path) -> None:

@@ -69,7 +69,8 @@ class App:
             log_lines_dropped=log_lines_dropped,
         )
         self._failed_parts: set[str] = set()
-        self._folds = Folds()
+        # Made anew once a second, lest each scrape that is counted make the page anew.
+        self._folds = Folds(refresh_seconds=1.0)
         self._dropped = self._folds.counter(
             catalog.DROPPED,
             [
@@ -78,8 +79,7 @@ class App:
                 *DROPPED_SEEDS,
             ],
         )
-        self._request_folds = Folds(refresh_seconds=1.0)
-        self._requests = self._request_folds.counter(catalog.HTTP_REQUESTS, USUAL_ANSWERS)
+        self._requests = self._folds.counter(catalog.HTTP_REQUESTS, USUAL_ANSWERS)
         self._sampler = Sampler(
             load_library=hardware.load_library,
             pci_functions=hardware.pci_functions,
@@ -88,12 +88,10 @@ class App:
             clock=clock,
         )
         gpus: tuple[Source, ...] = (GpuSource(lambda: self._sampler.latest),)
-        # Many rows that change with each job: made anew once a second, and not with every scrape.
-        self._work_folds = Folds(refresh_seconds=1.0)
         self._work = Work(
             settings,
             Surroundings(
-                folds=self._work_folds,
+                folds=self._folds,
                 drop=lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
                 clock=clock,
                 simulated=hardware.simulated,
@@ -101,13 +99,7 @@ class App:
                 watching=watching,
             ),
         )
-        own: tuple[Source, ...] = (
-            *self._work.sources,
-            self._work_folds,
-            self._folds,
-            self._request_folds,
-            self._own,
-        )
+        own: tuple[Source, ...] = (*self._work.sources, self._folds, self._own)
         self._page = Page((*(gpus if settings.gpu.enabled else ()), *own), self._part_failed)
         self.server = Server(build_application(self._answers()))
 

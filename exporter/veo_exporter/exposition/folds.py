@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from veo_exporter.catalog import Kind, MetricSpec
 from veo_exporter.exposition.families import Family
-from veo_exporter.exposition.instruments import FoldedCounter, FoldedHistogram
+from veo_exporter.exposition.instruments import FoldedCounter, FoldedGauge, FoldedHistogram
 
 Seeds = Iterable[tuple[str, ...]]
 """Label sets known beforehand. They start at zero, so that `increase` sees the first event."""
@@ -24,7 +24,9 @@ class Folds:
     def __init__(self, refresh_seconds: float | None = None) -> None:
         self._refresh_seconds = refresh_seconds
         self._registry = CollectorRegistry()
-        self._instruments: list[tuple[MetricSpec, Counter | Gauge | FoldedHistogram]] = []
+        self._instruments: list[
+            tuple[MetricSpec, FoldedCounter | FoldedGauge | FoldedHistogram]
+        ] = []
 
     def counter(self, spec: MetricSpec, seeds: Seeds = ()) -> Counter:
         """A counter made from its spec."""
@@ -38,7 +40,7 @@ class Folds:
     def gauge(self, spec: MetricSpec, seeds: Seeds = ()) -> Gauge:
         """A gauge made from its spec, for what is known when it happens, not when it is asked."""
         _expect(spec, Kind.GAUGE)
-        gauge = Gauge(spec.name, spec.help, spec.label_names, registry=self._registry)
+        gauge = FoldedGauge(spec.name, spec.help, spec.label_names, registry=self._registry)
         for seed in seeds:
             gauge.labels(*seed)
         self._instruments.append((spec, gauge))
@@ -63,22 +65,19 @@ class Folds:
     def families(self, now_monotonic_seconds: float) -> Iterable[Family]:
         for spec, instrument in self._instruments:
             if isinstance(instrument, FoldedHistogram):
-                yield Family(spec, distributions=list(instrument.distributions()))
+                rows = [(labels, row.distribution()) for labels, row in instrument.rows()]
+                yield Family(spec, distributions=rows)
             else:
                 yield _plain_family(spec, instrument)
 
 
-def _plain_family(spec: MetricSpec, instrument: Counter | Gauge) -> Family:
+def _plain_family(spec: MetricSpec, instrument: FoldedCounter | FoldedGauge) -> Family:
     family = Family(spec)
-    for metric in instrument.collect():
-        for sample in metric.samples:
-            # The client adds a _created series to each counter; Prometheus has no use for it.
-            if sample.name != spec.name:
-                continue
-            labels = tuple(sample.labels[name] for name in spec.label_names)
-            family.rows.append((labels, sample.value))
-            if sample.exemplar is not None:
-                family.exemplars[labels] = sample.exemplar
+    for labels, row in instrument.rows():
+        value, exemplar = row.value()
+        family.rows.append((labels, value))
+        if exemplar is not None:
+            family.exemplars[labels] = exemplar
     return family
 
 
