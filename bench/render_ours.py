@@ -78,8 +78,8 @@ class _Ours:
         self._sampler.start()
 
     def sample(self) -> None:
-        # What was under way when the node changed is of before; the one after it is of now.
-        wanted = self._sampler.latest.sequence + 2
+        # Right after one was published the node changes, and is sampled many times until the next is.
+        wanted = self._sampler.latest.sequence + 1
         end = time.monotonic() + PATIENCE_SECONDS
         while self._sampler.latest.sequence < wanted:
             if time.monotonic() > end:
