@@ -208,17 +208,22 @@ def test_device_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_the_kernel_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "DEVICE_FOLDER", tmp_path)
-    absent = only(doctor.kernel_log, Settings())
-    assert (absent.grade, absent.found) == (
-        Grade.WARNING,
-        f"{tmp_path}/kmsg: No such file or directory",
-    )
-    (tmp_path / "kmsg").touch()
-    assert only(doctor.kernel_log, Settings()) == Finding(
-        Grade.GOOD, "kernel log", f"{tmp_path}/kmsg may be read"
-    )
+def test_the_kernel_log(tmp_path: Path) -> None:
+    path = tmp_path / "kern.log"
+
+    def found(mode: str) -> Finding:
+        return only(
+            doctor.kernel_log,
+            Settings.model_validate({"kernel": {"log": mode, "log_path": str(path)}}),
+        )
+
+    absent = f"{path}: No such file or directory: Xids from NVML's events alone, and no OOM kills"
+    assert (found("auto").grade, found("auto").found) == (Grade.WARNING, absent)
+    assert (found("on").grade, found("on").found) == (Grade.BAD, absent)
+    assert "CAP_SYSLOG" in found("auto").remedy
+    assert found("off").grade is Grade.GOOD
+    path.touch()
+    assert found("auto") == Finding(Grade.GOOD, "kernel log", f"{path} may be read")
 
 
 @pytest.mark.parametrize(

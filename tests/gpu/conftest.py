@@ -4,7 +4,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -275,3 +275,13 @@ def line(nvml: ScriptedNvml, clock: FakeClock) -> Line:
 def first(nvml: ScriptedNvml) -> Device:
     """The first of the two GPUs, as the session knows it."""
     return Device(0, "GPU-1", address_of("GPU-1"), ScriptedHandle("GPU-1", nvml.session))
+
+
+@pytest.fixture
+def start() -> Iterator[Any]:
+    """Starts samplers; each is stopped at the end, and every call that hangs returns."""
+    # It stands on what is above.
+    from tests.gpu.running import starting
+
+    with starting() as start_sampler:
+        yield start_sampler

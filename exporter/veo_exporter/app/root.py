@@ -3,6 +3,7 @@
 """Everything, wired."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -12,13 +13,19 @@ from typing import Any, Final
 import structlog
 
 import veo_exporter
+from veo_exporter.app.kernel import DROPPED_SEEDS as KERNEL_DROPPED
+from veo_exporter.app.kernel import KernelWatch
+from veo_exporter.app.life import DROPPED_SEEDS as LIFE_DROPPED
+from veo_exporter.app.life import PauseDoor, memory_of
+from veo_exporter.app.pods import DROPPED_SEEDS as PODS_DROPPED
+from veo_exporter.app.pods import Pods
 from veo_exporter.app.work import DROPPED_SEEDS, Surroundings, Work
 from veo_exporter.catalog import exporter as catalog
 from veo_exporter.clock import Clock
 from veo_exporter.config import Gpu, Settings
 from veo_exporter.errors import BadConfig
 from veo_exporter.exposition import Folds, OwnSource, Page, Source
-from veo_exporter.gpu import GpuSource, Sampler, Timing, withdrawn_groups
+from veo_exporter.gpu import GpuSource, Nodes, Sampler, Timing, withdrawn_groups
 from veo_exporter.web import (
     MAX_BODY_BYTES,
     OTHER_PATH,
@@ -44,6 +51,7 @@ class Hardware:
     load_library: Callable[[], Any]
     pci_functions: Callable[[], frozenset[str] | None]
     simulated: bool
+    look_at_nodes: Callable[[], Nodes] | None = None
 
 
 class App:
@@ -77,6 +85,9 @@ class App:
                 ("page_part", "failed"),
                 *(("http_request", refusal.value) for refusal in Refusal),
                 *DROPPED_SEEDS,
+                *PODS_DROPPED,
+                *KERNEL_DROPPED,
+                *LIFE_DROPPED,
             ],
         )
         self._requests = self._folds.counter(catalog.HTTP_REQUESTS, USUAL_ANSWERS)
@@ -86,8 +97,27 @@ class App:
             expected=settings.gpu.expected_count,
             timing=timing_of(settings.gpu),
             clock=clock,
+            look_at_nodes=hardware.look_at_nodes,
+            memory=memory_of(
+                settings.state,
+                os.environ,
+                lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
+                simulated=hardware.simulated,
+            ),
         )
-        gpus: tuple[Source, ...] = (GpuSource(lambda: self._sampler.latest),)
+        self._pauses = PauseDoor(self._sampler, lambda: self.settings.gpu)
+        self._kernel = KernelWatch(
+            settings,
+            self._sampler,
+            hardware.load_library,
+            lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
+            clock,
+            simulated=hardware.simulated,
+        )
+        gpus: tuple[Source, ...] = (
+            GpuSource(lambda: self._sampler.latest, self._kernel.missing),
+            self._pauses.source,
+        )
         self._work = Work(
             settings,
             Surroundings(
@@ -99,7 +129,20 @@ class App:
                 watching=watching,
             ),
         )
-        own: tuple[Source, ...] = (*self._work.sources, self._folds, self._own)
+        self._pods = Pods(
+            settings.kubernetes,
+            lambda: self._sampler.latest,
+            lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
+            clock,
+            simulated=hardware.simulated,
+        )
+        own: tuple[Source, ...] = (
+            *self._kernel.sources,
+            *self._pods.sources,
+            *self._work.sources,
+            self._folds,
+            self._own,
+        )
         self._page = Page((*(gpus if settings.gpu.enabled else ()), *own), self._part_failed)
         self.server = Server(build_application(self._answers()))
 
@@ -111,6 +154,10 @@ class App:
             await self.server.start(self.settings.web.listen_address, self.settings.web.unix_socket)
             self._work.start()
             lifetimes.push_async_callback(self._work.stop)
+            self._pods.start()
+            lifetimes.callback(self._pods.stop)
+            self._kernel.start()
+            lifetimes.push_async_callback(self._kernel.stop)
             if self.settings.gpu.enabled:
                 self._sampler.start()
                 lifetimes.push_async_callback(self._stop_sampler)
@@ -140,6 +187,7 @@ class App:
             raise
         self.settings = settings
         self._work.reconfigure(settings)
+        self._pods.reconfigure(settings.kubernetes)
         self._sampler.reconfigure(timing_of(settings.gpu), settings.gpu.expected_count)
         self._own.reloaded(True, self._clock.unix_seconds())
         log.info("configuration reloaded")
@@ -149,7 +197,14 @@ class App:
             "web.listen_address": (self.settings.web.listen_address, settings.web.listen_address),
             "web.unix_socket": (self.settings.web.unix_socket, settings.web.unix_socket),
             "gpu.enabled": (self.settings.gpu.enabled, settings.gpu.enabled),
+            "kubernetes.enabled": (
+                self.settings.kubernetes.enabled,
+                settings.kubernetes.enabled,
+            ),
             "gpu.sysfs_root": (self.settings.gpu.sysfs_root, settings.gpu.sysfs_root),
+            "gpu.device_root": (self.settings.gpu.device_root, settings.gpu.device_root),
+            "state": (self.settings.state, settings.state),
+            "kernel": (self.settings.kernel, settings.kernel),
             "log": (self.settings.log, settings.log),
             "logs": (self.settings.logs, settings.logs),
             "traces": (self.settings.traces, settings.traces),
@@ -189,6 +244,8 @@ class App:
                 now_monotonic_seconds=now(),
             ),
             reload=self.reload,
+            pause=self._pauses.pause,
+            resume=self._pauses.resume,
             events=events_handler(
                 self._work.intake,
                 max_body_bytes=MAX_BODY_BYTES,

@@ -5,7 +5,7 @@
 from types import ModuleType
 from typing import Final
 
-from veo_exporter.catalog import exporter, gpu, jobs, traces, video
+from veo_exporter.catalog import exporter, gpu, gpu_life, jobs, kernel, kubernetes, traces, video, xid
 from veo_exporter.catalog.spec import Kind, Label, MetricSpec
 
 
@@ -20,9 +20,13 @@ CATALOG: Final[tuple[MetricSpec, ...]] = (
         for window in gpu.WINDOWS.values()
         for spec in (window.minimum, window.mean, window.peak)
     ),
+    *_rows(kubernetes),
     *_rows(video),
     *_rows(traces),
     *_rows(jobs),
+    *_rows(gpu_life),
+    *_rows(xid),
+    *_rows(kernel),
     *_rows(exporter),
 )
 

@@ -10,12 +10,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from veo_exporter.cli.findings import Finding, Grade
+from veo_exporter.cli.kernel_finding import kernel_log
+from veo_exporter.cli.kubelet_finding import kubelet
 from veo_exporter.clock import SystemClock
 from veo_exporter.config import Settings, load_settings
 from veo_exporter.gpu import inspect_driver, load_library, pci_functions
@@ -25,24 +26,6 @@ FFPROBE_PATIENCE_SECONDS: Final = 10.0
 DEVICE_FOLDER: Final = Path("/dev")
 
 Answer = TypeVar("Answer")
-
-
-class Grade(StrEnum):
-    """How a finding bears on the exporter."""
-
-    GOOD = "ok"
-    WARNING = "warn"
-    BAD = "FAIL"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing looked at."""
-
-    grade: Grade
-    what: str
-    found: str
-    remedy: str = ""
 
 
 def doctor(
@@ -55,7 +38,17 @@ def doctor(
     settings = load_settings(config_file, os.environ, flags)
     worst = 0
     patient_driver = partial(driver, patience_seconds=driver_patience_seconds)
-    for look in (patient_driver, pci_bus, device_nodes, kernel_log, ffprobe, address, unix_socket):
+    looks = (
+        patient_driver,
+        pci_bus,
+        device_nodes,
+        kernel_log,
+        kubelet,
+        ffprobe,
+        address,
+        unix_socket,
+    )
+    for look in looks:
         for finding in look(settings):
             print(f"{finding.grade.value:4}  {finding.what}: {finding.found}")
             if finding.remedy:
@@ -152,22 +145,6 @@ def device_nodes(settings: Settings) -> Iterator[Finding]:
         f"no rights to {', '.join(closed)}" if closed else f"{len(nodes)} may be opened",
         "run as a user who may read and write them" if closed else "",
     )
-
-
-def kernel_log(settings: Settings) -> Iterator[Finding]:
-    """Where Xids and OOM kills are told."""
-    path = DEVICE_FOLDER / "kmsg"
-    try:
-        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
-    except OSError as error:
-        yield Finding(
-            Grade.WARNING,
-            "kernel log",
-            f"{path}: {error.strerror}",
-            "not needed to serve metrics; to read it: CAP_SYSLOG, or kernel.dmesg_restrict=0, and the device",
-        )
-        return
-    yield Finding(Grade.GOOD, "kernel log", f"{path} may be read")
 
 
 def ffprobe(settings: Settings) -> Iterator[Finding]:

@@ -15,8 +15,11 @@ from pydantic import (
 )
 
 from veo_exporter.config.jobs import Jobs, Logs
+from veo_exporter.config.kernel import Kernel
+from veo_exporter.config.kubernetes import Kubernetes
 from veo_exporter.config.quantities import Duration, format_duration
 from veo_exporter.config.section import Section
+from veo_exporter.config.state import State
 from veo_exporter.config.traces import Traces
 from veo_exporter.config.video import Video
 
@@ -80,7 +83,8 @@ class Web(Section):
     )
     unix_socket: Annotated[Path | None, AfterValidator(_absolute)] = Field(
         None,
-        description="Unix socket to serve on as well (mode 0600). It alone may ask for a reload over HTTP.",
+        description="Unix socket to serve on as well (mode 0600). It alone may ask for a reload, a pause or "
+        "its end over HTTP.",
     )
 
 
@@ -137,12 +141,30 @@ class Gpu(Section):
         description="Where the host's sysfs is mounted; PCI functions are counted there.",
     )
 
+    device_root: Annotated[Path, AfterValidator(_absolute)] = Field(
+        Path("/dev"),
+        description="Where the device nodes nvidia* are, to tell why NVML gives no reason (999).",
+    )
+    pause_default: Duration = Field(
+        600,
+        ge=1,
+        le=86400,
+        description="How long a pause lasts (POST /-/pause) that does not say for how long.",
+    )
+    pause_max: Duration = Field(
+        3600,
+        ge=1,
+        le=86400,
+        description="How long a pause may last at most; it can be asked for again.",
+    )
+
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         for shorter, longer in (
             ("fast_interval", "full_interval"),
             ("full_interval", "static_interval"),
             ("fast_interval", "window"),
+            ("pause_default", "pause_max"),
         ):
             if getattr(self, shorter) > getattr(self, longer):
                 raise OutOfOrder(
@@ -173,4 +195,7 @@ class Settings(Section):
     jobs: Jobs = Jobs()
     logs: Logs = Logs()
     traces: Traces = Traces()
+    kubernetes: Kubernetes = Kubernetes()
+    kernel: Kernel = Kernel()
+    state: State = State()
     log: Log = Log()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A snapshot of GPUs as metric families."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from veo_exporter.catalog import CATALOG, MetricSpec
@@ -10,7 +10,7 @@ from veo_exporter.catalog import exporter as exporter_catalog
 from veo_exporter.catalog import gpu as catalog
 from veo_exporter.exposition import Family
 from veo_exporter.gpu.codes import code_name
-from veo_exporter.gpu.readings import GpuView, OverdueCall, Snapshot, State, signal_name
+from veo_exporter.gpu.readings import GpuView, OverdueCall, Snapshot, State, WhyNot, signal_name
 
 STATES: Final = tuple(State)
 
@@ -22,8 +22,14 @@ def _index(gpu: GpuView) -> str:
 class GpuSource:
     """The GPUs' side of the page: reads the newest snapshot, and leaves out what is too old."""
 
-    def __init__(self, latest: Callable[[], Snapshot]) -> None:
+    def __init__(
+        self,
+        latest: Callable[[], Snapshot],
+        also_missing: Callable[[], Sequence[tuple[str, MetricSpec, WhyNot]]] = tuple,
+    ) -> None:
         self._latest = latest
+        # By UUID, what is absent that no probe asks for.
+        self._also_missing = also_missing
 
     def revision(self, now_monotonic_seconds: float) -> Hashable:
         snapshot = self._latest()
@@ -32,7 +38,12 @@ class GpuSource:
             for gpu in snapshot.gpus
             for reading in gpu.readings
         )
-        return snapshot.sequence, withdrawn, snapshot.outdated(now_monotonic_seconds)
+        return (
+            snapshot.sequence,
+            withdrawn,
+            snapshot.outdated(now_monotonic_seconds),
+            *self._also_missing(),
+        )
 
     def families(self, now_monotonic_seconds: float) -> Iterable[Family]:
         snapshot = self._latest()
@@ -46,9 +57,15 @@ class GpuSource:
 
         outdated = snapshot.outdated(now_monotonic_seconds)
         _add_node(family, snapshot, outdated=outdated)
+        also_missing = self._also_missing()
         for gpu in snapshot.gpus:
             _add_presence(family, gpu, State.UNKNOWN if outdated else gpu.state)
             _add_values(family, gpu, snapshot, now_monotonic_seconds)
+            for uuid, spec, why in also_missing:
+                if uuid == gpu.uuid:
+                    family(catalog.CAPABILITY_MISSING).add(
+                        (_index(gpu), uuid, spec.name, why.value), 1
+                    )
         return [families[spec] for spec in CATALOG if spec in families]
 
 

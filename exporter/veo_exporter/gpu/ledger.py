@@ -5,7 +5,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from veo_exporter.gpu.codes import OVERDUE, remedy_for
+from veo_exporter.gpu.codes import OVERDUE, ReturnCode, remedy_for
+from veo_exporter.gpu.memory import name_from_memory
+from veo_exporter.gpu.nodes import Nodes, why_restart
 from veo_exporter.gpu.nvml import Flight
 from veo_exporter.gpu.readings import (
     Cadence,
@@ -34,6 +36,12 @@ class Ledger:
         self.flights = self.roster.flights
         self.session_code: int | None = None
         self.driver_hung = False
+        self.paused = ""
+        """What is to be said of a pause; empty while there is none."""
+        self.remembered: Mapping[str, str] = {}
+        """UUID by PCI address, of GPUs that were read at some time, perhaps by an earlier process."""
+        self._nodes_while_well: frozenset[str] = frozenset()
+        self._why_restart = ""
         self.errors: dict[tuple[str, int], int] = {}
         self._texts: Mapping[str, str] = {}
         self._count = 0
@@ -45,6 +53,20 @@ class Ledger:
     @property
     def session_open(self) -> bool:
         return self.session_code == 0
+
+    @property
+    def answers_unknown(self) -> bool:
+        """Whether NVML, or a GPU, answers that something is wrong and not what."""
+        if not self.session_open:
+            return self.session_code == ReturnCode.UNKNOWN
+        return any(record.code == ReturnCode.UNKNOWN for record in self.records.values())
+
+    def nodes_seen(self, nodes: Nodes) -> None:
+        """The device nodes as they are now; as they should be, if NVML answers."""
+        if self.answers_unknown:
+            self._why_restart = why_restart(self._nodes_while_well, nodes)
+        elif self.session_open:
+            self._nodes_while_well |= nodes.present
 
     def refold(self, folding: Folding, stale_after_seconds: Mapping[Cadence, float]) -> None:
         """Fold in another way from now on; the windows begin anew, the counters go on."""
@@ -77,8 +99,8 @@ class Ledger:
             if not record.uuid and not record.pci_bus_id and record.subject not in self.flights:
                 del self.records[record.subject]
 
-    def closed(self, code: int) -> None:
-        """The session is over. No GPU is known to be well from now on."""
+    def closed(self, code: int | None) -> None:
+        """The session is over; without a code, by our own wish. No GPU is known to be well from now on."""
         self.session_code = code
         self._count = 0
         self._counted = False
@@ -165,6 +187,14 @@ class Ledger:
                 # Nobody will ask a GPU that NVML no longer lists.
                 record.hung = False
 
+    def addresses(self) -> dict[str, str]:
+        """UUID by PCI address, of the GPUs that this session could read."""
+        return {
+            record.pci_bus_id: record.uuid
+            for record in self.records.values()
+            if record.device is not None
+        }
+
     @property
     def _all_looked_up(self) -> bool:
         listed = sum(record.listed for record in self.records.values())
@@ -186,11 +216,14 @@ class Ledger:
         known = {record.pci_bus_id for record in self.records.values()}
         gpus = [self._view(record, bus, now_monotonic_seconds) for record in self.roster.in_order()]
         gpus += [self._hidden(address) for address in sorted((bus or frozenset()) - known)]
+        gpus = name_from_memory(gpus, self.remembered)
         return Snapshot(
             sequence=self._sequence,
             taken_monotonic_seconds=now_monotonic_seconds,
             driver=Driver(
                 fault=self._fault(),
+                paused=bool(self.paused),
+                why_restart=self._why_restart if self.answers_unknown else "",
                 texts=self._texts if self.session_open else {},
                 visible=self._visible(now_monotonic_seconds),
                 overdue_call=self._overdue_call(DRIVER, now_monotonic_seconds),
@@ -210,8 +243,12 @@ class Ledger:
         return self._count if fresh else None
 
     def _fault(self) -> str:
+        if self.paused:
+            return self.paused
         if self.session_open:
             return ""
+        if self.answers_unknown and self._why_restart:
+            return self._why_restart
         if DRIVER in self.flights:
             function = self.flights[DRIVER].function
             return f"{function} has not returned: the driver hangs, or is slow to start"
@@ -238,6 +275,7 @@ class Ledger:
         state, code = judge(
             Evidence(
                 hung=record.hung or record.silenced or self.driver_hung,
+                paused=bool(self.paused),
                 session_code=self.session_code or 0,
                 # Until all are looked up, one that was not yet is neither listed nor hidden.
                 listed=record.listed or not self._all_looked_up,
@@ -270,6 +308,7 @@ class Ledger:
         state, code = judge(
             Evidence(
                 hung=self.driver_hung,
+                paused=bool(self.paused),
                 session_code=self.session_code or 0,
                 listed=not self._all_looked_up,
                 on_bus=True,

@@ -4,10 +4,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.codes import UNREADABLE, ReturnCode, code_name
+
+Result = TypeVar("Result")
 
 Handle = Any
 """What NVML calls a device: opaque, and dead once the session that gave it has ended."""
@@ -31,22 +33,35 @@ class Flight:
     started_monotonic_seconds: float
 
 
+@dataclass(slots=True, eq=False)
+class Tally:
+    """Calls of one function that returned, and the time spent in them."""
+
+    calls: int = 0
+    seconds: float = 0.0
+
+
 class Line:
-    """One thread's line to NVML; the watching thread sees in `flight` what is being waited for."""
+    """One thread's line to NVML; the watching thread sees in `flight` what is being waited for.
+
+    Only the line's own thread adds to `tallies`; whoever reads them finds each a call old at most.
+    """
 
     def __init__(self, library: Any, clock: Clock) -> None:
         self.library: Final = library
         self.flight: Flight | None = None
         self.function = ""
         """The function called last."""
-        self._clock = clock
-        self._functions: dict[str, Callable[..., Any]] = {}
+        self.tallies: dict[str, Tally] = {}
+        self._now = clock.monotonic_seconds
+        self._functions: dict[str, tuple[Callable[..., Any], Tally]] = {}
 
     def call(self, function: str, *arguments: Any) -> Any:
         """Call an NVML function by its name. Raises NvmlError, and nothing else."""
-        ask = self._functions.get(function) or self._find(function)
+        ask, tally = self._functions.get(function) or self._find(function)
         self.function = function
-        self.flight = Flight(function, self._clock.monotonic_seconds())
+        began = self._now()
+        self.flight = Flight(function, began)
         try:
             return ask(*arguments)
         except self.library.NVMLError as error:
@@ -57,13 +72,24 @@ class Line:
             raise NvmlError(function, UNREADABLE, repr(error)) from error
         finally:
             self.flight = None
+            tally.calls += 1
+            tally.seconds += self._now() - began
 
-    def _find(self, function: str) -> Callable[..., Any]:
+    def wait_for(self, what: str, work: Callable[[], Result]) -> Result:
+        """Do something else that may hang, watched as calls are. Raises what it raises."""
+        self.flight = Flight(what, self._now())
+        try:
+            return work()
+        finally:
+            self.flight = None
+
+    def _find(self, function: str) -> tuple[Callable[..., Any], Tally]:
         found: Callable[..., Any] | None = getattr(self.library, function, None)
         if found is None:
             raise NvmlError(function, ReturnCode.FUNCTION_NOT_FOUND)
-        self._functions[function] = found
-        return found
+        self.tallies[function] = tally = Tally()
+        self._functions[function] = found, tally
+        return found, tally
 
 
 def load_library() -> Any:

@@ -138,8 +138,13 @@ PROBES: Final[dict[Cadence, tuple[Probe, ...]]] = {
     ),
 }
 
-TEXTS: Final = {"name": "nvmlDeviceGetName", "vbios_version": "nvmlDeviceGetVbiosVersion"}
-"""Labels of the info row, with the functions that give them."""
+TEXTS: Final = {
+    "name": "nvmlDeviceGetName",
+    "vbios_version": "nvmlDeviceGetVbiosVersion",
+    # Of the device node; device plugins name GPUs by it.
+    "minor_number": "nvmlDeviceGetMinorNumber",
+}
+"""Labels of the info row, with the functions that give them, and by what else a GPU is known."""
 
 DRIVER_TEXTS: Final = {
     "driver_version": "nvmlSystemGetDriverVersion",

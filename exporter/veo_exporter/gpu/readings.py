@@ -140,6 +140,10 @@ class Driver:
 
     fault: str
     """Empty while a session is open; else what is wrong and what helps."""
+    paused: bool = False
+    """By request."""
+    why_restart: str = ""
+    """Why only a restart of this process helps, if it looks so."""
     texts: Mapping[str, str] = field(default_factory=dict)
     visible: int | None = 0
     """None when the count is too old to be believed."""

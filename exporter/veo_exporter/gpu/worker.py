@@ -26,6 +26,8 @@ class Task(Generic[Result]):
     subject: str
     deadline_seconds: float
     run: Callable[[Line], Result]
+    patience_seconds: float | None = None
+    """If it takes longer, what comes behind it goes on without it; it is still waited for."""
 
 
 @dataclass(slots=True)
@@ -34,6 +36,8 @@ class Round(Generic[Result]):
 
     tasks: tuple[Task[Result], ...]
     done: int = 0
+    cut: bool = False
+    """Somebody else carries out what was not begun."""
 
     @property
     def finished(self) -> bool:
@@ -52,13 +56,15 @@ class Standing(Generic[Result]):
 class Worker(Generic[Result]):
     """Carries out rounds, and standing tasks between them, on a daemon thread.
 
-    Only the worker appends to `answers`, only the watcher takes from it. `wake` is set when a round
+    Only the worker appends to `answers` and `late`, only the watcher takes from them. `wake` is set when a round
     ends, when there is news of standing tasks, and when the thread ends.
     """
 
     def __init__(self, library: Any, clock: Clock, wake: threading.Event, name: str) -> None:
         self.line = Line(library, clock)
         self.answers: deque[Result] = deque()
+        self.late: deque[Result] = deque()
+        """What was answered after it was abandoned; complete once it has ended."""
         self.task: Task[Result] | None = None
         self.standing: Standing[Result] = Standing()
         self.abandoned = False
@@ -132,6 +138,8 @@ class Worker(Generic[Result]):
             if self.abandoned:
                 return
             round.done += 1
+            if round.cut:
+                return
         if round.tasks:
             self._wake.set()
 
@@ -145,6 +153,5 @@ class Worker(Generic[Result]):
                 self._reported.add(known)
                 log.exception("reading failed", subject=task.subject)
             return
-        if not self.abandoned:
-            # If it was, others have taken over; what comes so late is no longer true.
-            self.answers.append(result)
+        # If it was abandoned, others have taken over; what comes so late is no longer true.
+        (self.late if self.abandoned else self.answers).append(result)
