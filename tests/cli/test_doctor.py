@@ -213,7 +213,7 @@ def test_the_kernel_log(tmp_path: Path) -> None:
 
     def found(mode: str) -> Finding:
         return only(
-            doctor.kernel_log,
+            kernel_log,
             Settings.model_validate({"kernel": {"log": mode, "log_path": str(path)}}),
         )
 

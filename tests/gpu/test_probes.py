@@ -11,7 +11,7 @@ import pytest
 from tests.gpu.conftest import ScriptedNvml
 from veo_exporter.catalog import gpu as catalog
 from veo_exporter.gpu.nvml import Line, NvmlError
-from veo_exporter.gpu.probes import DRIVER_TEXTS, PLAUSIBLE, PROBES, TEXTS, Probe
+from veo_exporter.gpu.probes import DRIVER_TEXTS, PROBES, TEXTS, Probe, plausible_limits
 from veo_exporter.gpu.readings import Cadence, Device, Raw, Signal
 
 ALL = [(cadence, probe) for cadence, probes in PROBES.items() for probe in probes]
@@ -159,5 +159,5 @@ def test_a_library_without_either_name(line: Line, first: Device, nvml: Scripted
     ],
 )
 def test_what_can_be_true(signal: Signal, value: float, can_be: bool) -> None:
-    low, high = PLAUSIBLE[signal]
+    low, high = plausible_limits(signal)
     assert (low <= value <= high) is can_be

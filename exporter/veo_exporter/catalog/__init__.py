@@ -5,7 +5,17 @@
 from types import ModuleType
 from typing import Final
 
-from veo_exporter.catalog import exporter, gpu, gpu_life, jobs, kernel, kubernetes, traces, video, xid
+from veo_exporter.catalog import (
+    exporter,
+    gpu,
+    gpu_life,
+    jobs,
+    kernel,
+    kubernetes,
+    traces,
+    video,
+    xid,
+)
 from veo_exporter.catalog.spec import Kind, Label, MetricSpec
 
 

@@ -65,10 +65,11 @@ class _Line:
         self.text = ""
 
     def write(self, value: float) -> str:
-        # 0 equals -0, but is not written so.
-        if value != self.value or (not value and copysign(1, value) != copysign(1, self.value)):
-            self.value = value
-            self.text = f"{self.start}{_value(value)}\n"
+        # 0 equals -0, but is not written so: it is remembered, -0 never.
+        if value == self.value and (value or copysign(1.0, value) > 0):
+            return self.text
+        self.value = value if value or copysign(1.0, value) > 0 else math.nan
+        self.text = f"{self.start}{_value(value)}\n"
         return self.text
 
 
@@ -160,7 +161,9 @@ class TextWriter:
                 line = lines.get(labels)
                 if line is None:
                     line = self._remember_line(lines, spec, labels)
-                parts.append(line.write(float(value)))
+                # As in `write`, but without the call: most lines are as they were.
+                same = value == line.value and value
+                parts.append(line.text if same else line.write(float(value)))
                 if family.exemplars and self._exemplars and labels in family.exemplars:
                     parts[-1] = _with_exemplar(parts[-1], family.exemplars[labels])
         return "".join(parts)

@@ -78,9 +78,10 @@ class Ledger:
     def judge_driver(self, *, hung: bool) -> None:
         """Whether the driver as a whole hangs. Its GPUs stay hung until each has answered."""
         self.driver_hung = hung
-        if hung:
+        # While paused nobody asks them, so that none could answer.
+        if hung or self.paused:
             for record in self.records.values():
-                record.silenced = True
+                record.silenced = hung
 
     def opened(self, outcome: Opened) -> None:
         """A session was opened, or could not be."""
@@ -183,8 +184,8 @@ class Ledger:
         for subject in [subject for subject, known in self.flights.items() if known is flight]:
             del self.flights[subject]
             record = self.records.get(subject)
-            if record is not None and not record.listed:
-                # Nobody will ask a GPU that NVML no longer lists.
+            if record is not None and (self.paused or not record.listed):
+                # Nobody will ask a GPU that NVML no longer lists, nor any while paused.
                 record.hung = False
 
     def addresses(self) -> dict[str, str]:

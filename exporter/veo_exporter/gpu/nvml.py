@@ -24,7 +24,7 @@ class NvmlError(Exception):
         self.code = code
 
 
-# Made for every call, and compared by identity alone.
+# Compared by identity alone: there is one for a call, however often it is looked at.
 @dataclass(slots=True, eq=False)
 class Flight:
     """A call that has not returned yet."""
@@ -42,26 +42,44 @@ class Tally:
 
 
 class Line:
-    """One thread's line to NVML; the watching thread sees in `flight` what is being waited for.
+    """One thread's line to NVML; one other thread watches in `flight` what is being waited for.
 
     Only the line's own thread adds to `tallies`; whoever reads them finds each a call old at most.
     """
 
     def __init__(self, library: Any, clock: Clock) -> None:
         self.library: Final = library
-        self.flight: Flight | None = None
         self.function = ""
         """The function called last."""
         self.tallies: dict[str, Tally] = {}
         self._now = clock.monotonic_seconds
+        self._started = 0.0
+        # Odd while a call is under way. What a call is, is written before it changes, so that whoever
+        # reads the same number before and after has read of one call. Nothing is made for each call:
+        # there are some hundred in a second, and few are ever looked at.
+        self._turn = 0
+        self._seen: tuple[int, Flight] | None = None
         self._functions: dict[str, tuple[Callable[..., Any], Tally]] = {}
+
+    @property
+    def flight(self) -> Flight | None:
+        """The call under way, the same object for as long as it is; for the watching thread alone."""
+        turn = self._turn
+        if turn % 2 == 0:
+            return None
+        if self._seen is None or self._seen[0] != turn:
+            flight = Flight(self.function, self._started)
+            if self._turn != turn:
+                return None
+            self._seen = turn, flight
+        return self._seen[1]
 
     def call(self, function: str, *arguments: Any) -> Any:
         """Call an NVML function by its name. Raises NvmlError, and nothing else."""
         ask, tally = self._functions.get(function) or self._find(function)
         self.function = function
-        began = self._now()
-        self.flight = Flight(function, began)
+        self._started = began = self._now()
+        self._turn += 1
         try:
             return ask(*arguments)
         except self.library.NVMLError as error:
@@ -71,17 +89,19 @@ class Line:
             # make them raise anything. It costs this value and no other.
             raise NvmlError(function, UNREADABLE, repr(error)) from error
         finally:
-            self.flight = None
+            self._turn += 1
             tally.calls += 1
             tally.seconds += self._now() - began
 
     def wait_for(self, what: str, work: Callable[[], Result]) -> Result:
         """Do something else that may hang, watched as calls are. Raises what it raises."""
-        self.flight = Flight(what, self._now())
+        self.function = what
+        self._started = self._now()
+        self._turn += 1
         try:
             return work()
         finally:
-            self.flight = None
+            self._turn += 1
 
     def _find(self, function: str) -> tuple[Callable[..., Any], Tally]:
         found: Callable[..., Any] | None = getattr(self.library, function, None)

@@ -7,7 +7,7 @@ A new signal of a GPU is a row in the catalogue and a row here.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from veo_exporter.catalog import gpu as catalog
@@ -33,12 +33,29 @@ MAX_PLAUSIBLE_CELSIUS: Final = 200.0
 """DCGM drops readings above this too: some boards answer nonsense right after a reset."""
 
 
+def plausible_limits(signal: Signal) -> tuple[float, float]:
+    """Between which values a signal can be true. The driver has been seen to say 101 % and 255 degrees."""
+    if isinstance(signal, Raw):
+        return -math.inf, math.inf
+    if signal.unit is Unit.RATIO:
+        return 0.0, 1.0
+    if signal.unit is Unit.CELSIUS:
+        return -math.inf, MAX_PLAUSIBLE_CELSIUS
+    return 0.0, math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class Probe:
     """One question. `read` answers a number for each signal, None where this answer lacks it."""
 
     signals: tuple[Signal, ...]
     read: Callable[[Line, Handle], tuple[float | None, ...]]
+    checks: tuple[tuple[Signal, float, float], ...] = field(init=False, repr=False)
+    """The signals with their plausible limits, looked up once."""
+
+    def __post_init__(self) -> None:
+        checks = tuple((signal, *plausible_limits(signal)) for signal in self.signals)
+        object.__setattr__(self, "checks", checks)
 
 
 def _utilization(line: Line, gpu: Handle) -> tuple[float, float]:
@@ -152,22 +169,3 @@ DRIVER_TEXTS: Final = {
     "cuda_version": "nvmlSystemGetCudaDriverVersion_v2",
 }
 """The same for the driver as a whole."""
-
-
-def _limits(signal: Signal) -> tuple[float, float]:
-    if isinstance(signal, Raw):
-        return -math.inf, math.inf
-    if signal.unit is Unit.RATIO:
-        return 0.0, 1.0
-    if signal.unit is Unit.CELSIUS:
-        return -math.inf, MAX_PLAUSIBLE_CELSIUS
-    return 0.0, math.inf
-
-
-PLAUSIBLE: Final[dict[Signal, tuple[float, float]]] = {
-    signal: _limits(signal)
-    for probes in PROBES.values()
-    for probe in probes
-    for signal in probe.signals
-}
-"""Between which values a signal can be true. The driver has been seen to say 101 % and 255 degrees."""

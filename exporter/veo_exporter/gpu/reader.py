@@ -3,13 +3,12 @@
 """Asking one GPU one group of questions."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Final
 
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.codes import UNREADABLE, Meaning, meaning_of
 from veo_exporter.gpu.nvml import Line, NvmlError
-from veo_exporter.gpu.probes import PLAUSIBLE, PROBES, TEXTS, Probe
+from veo_exporter.gpu.probes import PROBES, TEXTS, Probe
 from veo_exporter.gpu.readings import Cadence, Device, Failure, Reading, Signal, WhyNot
 
 _WHY_NOT = {Meaning.UNSUPPORTED: WhyNot.NOT_SUPPORTED, Meaning.FORBIDDEN: WhyNot.NOT_PERMITTED}
@@ -18,27 +17,16 @@ FAILURES_OF_A_SILENT_GPU: Final = 2
 _ENDS_THE_ROUND = (Meaning.GPU_GONE, Meaning.REINITIALISE, Meaning.RESTART)
 
 
-@dataclass(slots=True)
 class _Notes:
     """What has been heard so far."""
 
-    values: dict[Signal, float] = field(default_factory=dict)
-    missing: dict[Signal, WhyNot] = field(default_factory=dict)
-    failures: list[Failure] = field(default_factory=list)
-    implausible: int = 0
-    code: int = 0
-    answered: bool = False
-
-    def take(self, probe: Probe, numbers: tuple[float | None, ...]) -> None:
-        self.answered = True
-        for signal, number in zip(probe.signals, numbers, strict=True):
-            low, high = PLAUSIBLE[signal]
-            if number is None:
-                self.missing[signal] = WhyNot.NOT_SUPPORTED
-            elif low <= number <= high:
-                self.values[signal] = number
-            else:
-                self.implausible += 1
+    def __init__(self) -> None:
+        self.values: dict[Signal, float] = {}
+        self.missing: dict[Signal, WhyNot] = {}
+        self.failures: list[Failure] = []
+        self.implausible = 0
+        self.code = 0
+        self.answered = False
 
     def take_failure(self, probe: Probe, error: NvmlError) -> bool:
         """Note a failure; gives whether anything else is worth asking."""
@@ -64,15 +52,28 @@ def read_gpu(
     One failure costs one value, unless it says that the GPU or the session is gone.
     """
     notes = _Notes()
+    values = notes.values
     texts: dict[str, str] = {}
+    # Up to a few hundred times a second: what is said by all is taken without a call for each.
     for probe in PROBES[cadence]:
         if skipped and all(signal in skipped for signal in probe.signals):
             continue
         try:
-            notes.take(probe, _ask(probe, line, device))
+            numbers = probe.read(line, device.handle)
+            notes.answered = True
+            for (signal, low, high), number in zip(probe.checks, numbers, strict=True):
+                if number is None:
+                    notes.missing[signal] = WhyNot.NOT_SUPPORTED
+                elif low <= number <= high:
+                    values[signal] = number
+                else:
+                    notes.implausible += 1
         except NvmlError as error:
             if not notes.take_failure(probe, error):
                 break
+        except Exception as error:  # noqa: BLE001, it costs this value and no other
+            # The call gave something that our conversion cannot take.
+            notes.take_failure(probe, NvmlError(line.function, UNREADABLE, repr(error)))
     else:
         if cadence is Cadence.STATIC:
             texts = _read_texts(line, device, notes.failures)
@@ -84,23 +85,13 @@ def read_gpu(
         cadence=cadence,
         finished_unix_seconds=clock.unix_seconds(),
         finished_monotonic_seconds=clock.monotonic_seconds(),
-        values=notes.values,
+        values=values,
         texts=texts,
         failures=tuple(notes.failures),
         missing=notes.missing,
         implausible=notes.implausible,
         code=notes.code,
     )
-
-
-def _ask(probe: Probe, line: Line, device: Device) -> tuple[float | None, ...]:
-    try:
-        return probe.read(line, device.handle)
-    except NvmlError:
-        raise
-    except Exception as error:
-        # The call gave something that our conversion cannot take. It costs this value and no other.
-        raise NvmlError(line.function, UNREADABLE, repr(error)) from error
 
 
 def _read_texts(line: Line, device: Device, failures: list[Failure]) -> dict[str, str]:

@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from veo_exporter.catalog import MetricSpec
 from veo_exporter.catalog.gpu import THROTTLE_SECONDS
@@ -27,6 +27,9 @@ class Raw(Enum):
     """Signals that are no metric themselves; the value is the metric that is made of them."""
 
     CLOCK_EVENT_REASONS = THROTTLE_SECONDS.name
+
+    # Enum's own is a Python function, and readings are keyed by signals.
+    __hash__ = object.__hash__
 
 
 Signal = MetricSpec | Raw
@@ -73,8 +76,7 @@ class Failure:
     code: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(NamedTuple):
     """One GPU's group of signals: the values, how it went, and when.
 
     A signal that failed is not in `values`; its failure is in `failures`, or in `missing` if it

@@ -145,23 +145,31 @@ class Record:
             self.missing[reading.cadence] = dict(reading.missing)
         elif reading.missing:
             self.missing[reading.cadence] = {**self.skipped(reading.cadence), **reading.missing}
-        self.texts.update(reading.texts)
+        if reading.texts:
+            self.texts.update(reading.texts)
         self.implausible_readings += reading.implausible
         for failure in reading.failures:
             self.count_error(failure.function, failure.code)
         at = reading.finished_monotonic_seconds
-        for signal, value in reading.values.items():
-            if signal is Raw.CLOCK_EVENT_REASONS:
-                self.throttle.add(at, int(value))
-            elif signal in WINDOWS and isinstance(signal, MetricSpec):
-                window = self.windows.get(signal)
-                if window is None:
-                    window = self.windows[signal] = TrailingWindow(
-                        self.folding.window_seconds, self.folding.longest_step_seconds
-                    )
-                window.add(at, value)
+        if reading.cadence is Cadence.FAST:
+            self._fold_fast(at, reading.values)
         if self.hangs and at - self.hung_at_monotonic_seconds > HANGS_FORGIVEN_AFTER_SECONDS:
             self.hangs = 0
+
+    def _fold_fast(self, at_monotonic_seconds: float, values: Mapping[Signal, float]) -> None:
+        reasons = values.get(Raw.CLOCK_EVENT_REASONS)
+        if reasons is not None:
+            self.throttle.add(at_monotonic_seconds, int(reasons))
+        for signal in WINDOWS:
+            value = values.get(signal)
+            if value is None:
+                continue
+            window = self.windows.get(signal)
+            if window is None:
+                window = self.windows[signal] = TrailingWindow(
+                    self.folding.window_seconds, self.folding.longest_step_seconds
+                )
+            window.add(at_monotonic_seconds, value)
 
     def statistics(self) -> dict[MetricSpec, Statistics]:
         """The trailing window of each fast signal that the newest fast reading has."""
