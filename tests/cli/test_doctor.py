@@ -15,7 +15,9 @@ import pytest
 
 from tests.fake_nvml import FakeNode
 from veo_exporter.cli import doctor
-from veo_exporter.cli.doctor import Finding, Grade, within
+from veo_exporter.cli.doctor import within
+from veo_exporter.cli.findings import Finding, Grade
+from veo_exporter.cli.kernel_finding import kernel_log
 from veo_exporter.config import Settings
 
 PATIENCE_SECONDS = 30

@@ -13,13 +13,14 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.conftest import QUICK
 from tests.daemon import Daemon, Page
 from tests.fake_nvml import FakeNode
+from tests.kubernetes.kubelet import FakeKubelet, Held
 from veo_exporter.catalog import CATALOG, Kind
 
 GOLDEN = Path(__file__).parent.parent / "golden/metrics.txt"
 
 # What differs from run to run and from machine to machine; the series themselves do not.
 VOLATILE = re.compile(
-    r"^((?:process_|veo_exporter_(?:build_info|.*timestamp|http_requests)|veo_gpu_nvml_call_in_flight)"
+    r"^((?:process_|veo_exporter_(?:build_info|.*timestamp|http_requests)|veo_gpu_(?:nvml_call_in_flight|pod_mapping_age))"
     r"[^ ]*(?:\{.*\})?) \S+$",
     re.MULTILINE,
 )
@@ -33,13 +34,20 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     node.write_sysfs(folder / "sys")
     node.gpus[1].unsupport("nvmlDeviceGetEncoderUtilization")
     node.gpus[2].hang("nvmlDeviceGetMaxClockInfo")
+    kubelet = FakeKubelet(folder / "kubelet.sock").holds(
+        Held("render-0", {"nvidia.com/gpu": [node.gpus[0].uuid, f"{node.gpus[1].uuid}::0"]}),
+        Held("upscale-0", {"nvidia.com/gpu": [f"{node.gpus[1].uuid}::1"]}),
+        Held("web-0", {"example.com/nic": ["0"]}),
+    )
     command = ["serve", *QUICK, f"--gpu.sysfs-root={folder / 'sys'}"]
-    with Daemon(command, node.environment()) as running:
+    command += [f"--kubernetes.kubelet-socket={kubelet.path}"]
+    with kubelet, Daemon(command, node.environment()) as running:
         running.wait_for(
             lambda page: (
                 page.states() == {"0": "ok", "1": "ok", "2": "hung"}
                 and page.value("veo_gpu_nvml_call_in_flight_seconds", gpu="2") is not None
                 and len(page.values("veo_gpu_energy_joules_total")) == 3
+                and len(page.values("veo_gpu_pod_info")) == 3
             )
         )
         yield running

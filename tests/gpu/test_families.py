@@ -158,8 +158,8 @@ def test_throttle_seconds_by_reason() -> None:
 
 def test_capability_rows_only_where_something_is_missing() -> None:
     missing = {
-        catalog.ENCODER_UTILIZATION: WhyNot.NOT_SUPPORTED,
-        Raw.CLOCK_EVENT_REASONS: WhyNot.NOT_PERMITTED,
+        "veo_gpu_encoder_utilization_ratio": WhyNot.NOT_SUPPORTED,
+        "veo_gpu_throttle_seconds_total": WhyNot.NOT_PERMITTED,
     }
     assert rows(snapshot_of(view_of(missing=missing)), catalog.CAPABILITY_MISSING) == {
         ("0", "GPU-1", "veo_gpu_encoder_utilization_ratio", "not_supported"): 1,

@@ -484,7 +484,7 @@ def test_capabilities_are_merged_from_the_groups(node: Node) -> None:
     for cadence, signal in ((Cadence.FAST, catalog.POWER), (Cadence.FULL, catalog.ENERGY)):
         reading = reading_of(cadence, missing={signal: WhyNot.NOT_SUPPORTED})
         node.ledger.answered(Answer(device=node.devices[ONE], reading=reading))
-    assert set(view(node.snapshot(), ONE).missing) == {catalog.POWER, catalog.ENERGY}
+    assert set(view(node.snapshot(), ONE).missing) == {catalog.POWER.name, catalog.ENERGY.name}
 
 
 def test_a_snapshot_does_not_change_any_more(node: Node) -> None:

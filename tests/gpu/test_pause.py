@@ -222,8 +222,10 @@ def test_a_shutdown_that_hangs_is_named(start: Start) -> None:
     running = start()
     running.wait_for(ALL_OK)
     running.nvml.hang(function="nvmlShutdown")
-    status = running.sampler.pause(LONG, 0.5)
-    assert status.held_by == ("nvmlShutdown (driver)",)
+    running.sampler.pause(LONG, 0.0)
+    wait_until(
+        lambda: running.sampler.pauses.status.held_by == ("nvmlShutdown (driver)",), "it is named"
+    )
     running.nvml.release(function="nvmlShutdown")
     wait_until(lambda: running.sampler.pauses.status.released)
     assert running.nvml.count_calls("nvmlShutdown") == 1
@@ -270,6 +272,7 @@ def test_resumed_while_a_call_holds_the_driver_the_others_go_on(start: Start) ->
     running.nvml.hang("GPU-2")
     running.wait_for({"GPU-2": State.HUNG})
     running.sampler.pause(LONG, 0.0)
+    wait_until(lambda: running.sampler.pauses.status.held_by)
     running.sampler.resume()
     running.wait_for({"GPU-1": State.OK, "GPU-2": State.HUNG, "GPU-3": State.OK})
     running.nvml.release("GPU-2")

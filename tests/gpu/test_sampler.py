@@ -272,9 +272,9 @@ def test_what_is_not_supported_is_asked_again_at_the_static_sweep_only(start: St
     # Once for each sweep, and once more where a sweep is under way.
     assert asked <= sweeps + 1
     assert running.nvml.count_calls("nvmlDeviceGetTemperature", "GPU-1") > 2 * sweeps
-    assert catalog.POWER in running.known("GPU-1").missing
+    assert catalog.POWER.name in running.known("GPU-1").missing
     del running.nvml.codes["nvmlDeviceGetPowerUsage", "GPU-1"]
-    wait_until(lambda: catalog.POWER not in running.known("GPU-1").missing)
+    wait_until(lambda: catalog.POWER.name not in running.known("GPU-1").missing)
 
 
 def test_a_fault_of_ours_costs_one_value(start: Start) -> None:

@@ -79,8 +79,10 @@ SIZES = "total-vm:41943040kB, anon-rss:33554432kB, file-rss:0kB, shmem-rss:12kB"
             ),
         ),
         (
-            "NVRM: Xid (PCI:00010000:C1:00): 154, GPU recovery action changed from 0x0 (None) to "
-            "0x2 (Node Reboot Required)",
+            (
+                "NVRM: Xid (PCI:00010000:C1:00): 154, GPU recovery action changed from 0x0 (None) to "
+                "0x2 (Node Reboot Required)"
+            ),
             XidMessage(
                 pci_bus_id="10000:c1:00.0",
                 code=154,
@@ -98,8 +100,10 @@ SIZES = "total-vm:41943040kB, anon-rss:33554432kB, file-rss:0kB, shmem-rss:12kB"
         ),
         # Kernel 5 and 6.
         (
-            f"Out of memory: Killed process 4242 (veo-engine) {SIZES}, UID:1000 pgtables:81920kB "
-            "oom_score_adj:0",
+            (
+                f"Out of memory: Killed process 4242 (veo-engine) {SIZES}, UID:1000 pgtables:81920kB "
+                "oom_score_adj:0"
+            ),
             OomKill(pid=4242, process="veo-engine", scope=OomScope.GLOBAL),
         ),
         (
@@ -137,18 +141,24 @@ SIZES = "total-vm:41943040kB, anon-rss:33554432kB, file-rss:0kB, shmem-rss:12kB"
             OomKill(pid=5, process="httpd", scope=OomScope.UNKNOWN),
         ),
         (
-            "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=cri-1,mems_allowed=0-1,"
-            "oom_memcg=/kubepods/pod1/c,task_memcg=/kubepods/pod1/c,task=python3,pid=4242,uid=0",
+            (
+                "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=cri-1,mems_allowed=0-1,"
+                "oom_memcg=/kubepods/pod1/c,task_memcg=/kubepods/pod1/c,task=python3,pid=4242,uid=0"
+            ),
             OomVictim(pid=4242, scope=OomScope.MEMORY_CGROUP, cgroup="/kubepods/pod1/c"),
         ),
         (
-            "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
-            "task_memcg=/system.slice/x.service,task=a,b,pid=9,uid=33",
+            (
+                "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
+                "task_memcg=/system.slice/x.service,task=a,b,pid=9,uid=33"
+            ),
             OomVictim(pid=9, scope=OomScope.GLOBAL, cgroup="/system.slice/x.service"),
         ),
         (
-            "oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=0,cpuset=x,mems_allowed=0,global_oom,"
-            "task_memcg=/,task=a,pid=9,uid=33",
+            (
+                "oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=0,cpuset=x,mems_allowed=0,global_oom,"
+                "task_memcg=/,task=a,pid=9,uid=33"
+            ),
             OomVictim(pid=9, scope=OomScope.NUMA, cgroup="/"),
         ),
     ],
@@ -180,12 +190,31 @@ def test_what_is_not_our_affair(text: str) -> None:
 
 
 PIECES = st.sampled_from(
-    ["NVRM: Xid (PCI:", "0000:3b:00", "): ", "79", ", pid=", "Killed process ", "(", ")", " total-vm:"]
-    + ["Out of memory: ", "oom-kill:constraint=CONSTRAINT_", "task_memcg=", ",task=", ",pid=", "٣"]
+    [
+        "NVRM: Xid (PCI:",
+        "0000:3b:00",
+        "): ",
+        "79",
+        ", pid=",
+        "Killed process ",
+        "(",
+        ")",
+        " total-vm:",
+        "Out of memory: ",
+        "oom-kill:constraint=CONSTRAINT_",
+        "task_memcg=",
+        ",task=",
+        ",pid=",
+        "٣",
+    ]
 )
 
 
-@given(st.one_of(st.text(max_size=300), st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join)))
+@given(
+    st.one_of(
+        st.text(max_size=300), st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join)
+    )
+)
 def test_any_text_gives_a_message_or_none(text: str) -> None:
     assert isinstance(read_message(text), Message | None)
 

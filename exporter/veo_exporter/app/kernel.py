@@ -180,9 +180,7 @@ class KernelWatch:
             sighting, gpu_instance=event.gpu_instance, compute_instance=event.compute_instance
         )
 
-    def _sighting(
-        self, road: Road, pci_bus_id: str, code: int, at_unix_seconds: float
-    ) -> Sighting:
+    def _sighting(self, road: Road, pci_bus_id: str, code: int, at_unix_seconds: float) -> Sighting:
         return Sighting(
             road=road,
             pci_bus_id=pci_bus_id,

@@ -16,7 +16,7 @@ from veo_exporter.catalog import (
     video,
     xid,
 )
-from veo_exporter.catalog.spec import Kind, Label, MetricSpec
+from veo_exporter.catalog.spec import Kind, Label, MetricSpec, Series
 
 
 def _rows(subject: ModuleType) -> tuple[MetricSpec, ...]:
@@ -40,4 +40,4 @@ CATALOG: Final[tuple[MetricSpec, ...]] = (
     *_rows(exporter),
 )
 
-__all__ = ["CATALOG", "Kind", "Label", "MetricSpec"]
+__all__ = ["CATALOG", "Kind", "Label", "MetricSpec", "Series"]

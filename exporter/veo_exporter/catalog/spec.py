@@ -65,6 +65,10 @@ class MetricSpec:
             return tuple(self.name + suffix for suffix in ("_bucket", "_sum", "_count"))
         return (self.name,)
 
+    def series(self, *labels: str) -> "Series":
+        """One series of each subject, by the values of the labels after those of its identity."""
+        return Series(self, labels)
+
     def _faults(self) -> Iterable[str]:
         if not self.name.startswith(PREFIXES):
             yield f"wants one of the prefixes {', '.join(PREFIXES)}"
@@ -93,3 +97,21 @@ class MetricSpec:
         for name in self.label_names:
             if not _NAME.fullmatch(name) or name in RESERVED_LABELS:
                 yield f"has a label that Prometheus keeps for itself or cannot read: {name}"
+
+
+# As specs are: a key of every reading.
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One series that each GPU may have, where the values of its further labels are known beforehand.
+
+    `labels` are the values of the spec's labels after `gpu` and `uuid`. Made once, beside its spec.
+    """
+
+    spec: MetricSpec
+    labels: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = self.spec.label_names[-len(self.labels) :]
+        pairs = zip(names, self.labels, strict=True)
+        selector = ",".join(f'{name}="{value}"' for name, value in pairs)
+        return f"{self.spec.name}{{{selector}}}"

@@ -5,12 +5,12 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
-from veo_exporter.catalog import CATALOG, MetricSpec
+from veo_exporter.catalog import CATALOG, MetricSpec, Series
 from veo_exporter.catalog import exporter as exporter_catalog
 from veo_exporter.catalog import gpu as catalog
 from veo_exporter.exposition import Family
 from veo_exporter.gpu.codes import code_name
-from veo_exporter.gpu.readings import GpuView, OverdueCall, Snapshot, State, WhyNot, signal_name
+from veo_exporter.gpu.readings import GpuView, OverdueCall, Raw, Snapshot, State, WhyNot
 
 STATES: Final = tuple(State)
 
@@ -100,8 +100,8 @@ def _add_presence(family: FamilyOf, gpu: GpuView, holds: State) -> None:
     identity = presence[:2]
     if gpu.uuid:
         family(catalog.IMPLAUSIBLE_READINGS).add(identity, gpu.implausible_readings)
-    for signal, why in gpu.missing.items():
-        family(catalog.CAPABILITY_MISSING).add((*identity, signal_name(signal), why.value), 1)
+    for name, why in gpu.missing.items():
+        family(catalog.CAPABILITY_MISSING).add((*identity, name, why.value), 1)
     _add_calls(family, identity, gpu.errors, gpu.overdue_call)
 
 
@@ -132,6 +132,10 @@ def _add_values(
                     family(names.minimum).add(identity, statistics.minimum)
                     family(names.mean).add(identity, statistics.mean)
                     family(names.peak).add(identity, statistics.peak)
-            elif signal_name(signal) == catalog.THROTTLE_SECONDS.name:
+            elif isinstance(signal, Series):
+                family(signal.spec).add((*identity, *signal.labels), value)
+            elif signal is Raw.CLOCK_EVENT_REASONS:
                 for reason, seconds in gpu.throttle_seconds.items():
                     family(catalog.THROTTLE_SECONDS).add((*identity, reason), seconds)
+        for spec, labels, value in reading.rows:
+            family(spec).add((*identity, *labels), value)

@@ -295,11 +295,7 @@ class Ledger:
             readings=tuple(record.readings.values()),
             windows=record.statistics(),
             throttle_seconds=dict(record.throttle.seconds),
-            missing={
-                signal: why
-                for missing in record.missing.values()
-                for signal, why in missing.items()
-            },
+            missing=record.capabilities_missing,
             errors=dict(record.errors),
             implausible_readings=record.implausible_readings,
             overdue_call=self._overdue_call(record.subject, now_monotonic_seconds),

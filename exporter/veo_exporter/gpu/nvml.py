@@ -94,7 +94,8 @@ class Line:
             tally.seconds += self._now() - began
 
     def wait_for(self, what: str, work: Callable[[], Result]) -> Result:
-        """Do something else that may hang, watched as calls are. Raises what it raises."""
+        """Do something else that may hang, and that calls nothing on this line, watched as calls are.
+        Raises what it raises."""
         self.function = what
         self._started = self._now()
         self._turn += 1

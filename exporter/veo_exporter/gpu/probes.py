@@ -8,12 +8,13 @@ A new signal of a GPU is a row in the catalogue and a row here.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+from veo_exporter.catalog import MetricSpec, Series
 from veo_exporter.catalog import gpu as catalog
 from veo_exporter.gpu.codes import ReturnCode
 from veo_exporter.gpu.nvml import Handle, Line, NvmlError
-from veo_exporter.gpu.readings import Cadence, Raw, Signal
+from veo_exporter.gpu.readings import Cadence, Device, Raw, Row, Signal
 from veo_exporter.units import (
     Unit,
     megahertz_to_hertz,
@@ -37,25 +38,39 @@ def plausible_limits(signal: Signal) -> tuple[float, float]:
     """Between which values a signal can be true. The driver has been seen to say 101 % and 255 degrees."""
     if isinstance(signal, Raw):
         return -math.inf, math.inf
-    if signal.unit is Unit.RATIO:
+    unit = signal.spec.unit if isinstance(signal, Series) else signal.unit
+    if unit is Unit.RATIO:
         return 0.0, 1.0
-    if signal.unit is Unit.CELSIUS:
+    if unit is Unit.CELSIUS:
         return -math.inf, MAX_PLAUSIBLE_CELSIUS
     return 0.0, math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One question. `read` answers a number for each signal, None where this answer lacks it."""
+    """One question. `read` answers a number for each signal, None where this answer lacks it.
+
+    Where an answer has a return code for each of its parts, `partial`, it gives an error in place
+    of each number that has none.
+    """
 
     signals: tuple[Signal, ...]
-    read: Callable[[Line, Handle], tuple[float | None, ...]]
+    read: Callable[[Line, Handle], tuple[Any, ...]]
+    partial: bool = False
     checks: tuple[tuple[Signal, float, float], ...] = field(init=False, repr=False)
     """The signals with their plausible limits, looked up once."""
 
     def __post_init__(self) -> None:
         checks = tuple((signal, *plausible_limits(signal)) for signal in self.signals)
         object.__setattr__(self, "checks", checks)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A question whose answer has rows that are not known beforehand. All of them or none are given."""
+
+    signals: tuple[MetricSpec, ...]
+    read: Callable[[Line, Device], list[Row]]
 
 
 def _utilization(line: Line, gpu: Handle) -> tuple[float, float]:
@@ -154,6 +169,13 @@ PROBES: Final[dict[Cadence, tuple[Probe, ...]]] = {
         ),
     ),
 }
+
+SURVEYS: Final[dict[Cadence, tuple[Survey, ...]]] = dict.fromkeys(Cadence, ())
+
+SIGNALS: Final[tuple[Signal, ...]] = tuple(
+    signal for probes in PROBES.values() for probe in probes for signal in probe.signals
+)
+"""All that probes ask for."""
 
 TEXTS: Final = {
     "name": "nvmlDeviceGetName",

@@ -8,8 +8,8 @@ from typing import Final
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.codes import UNREADABLE, Meaning, meaning_of
 from veo_exporter.gpu.nvml import Line, NvmlError
-from veo_exporter.gpu.probes import PROBES, TEXTS, Probe
-from veo_exporter.gpu.readings import Cadence, Device, Failure, Reading, Signal, WhyNot
+from veo_exporter.gpu.probes import PROBES, SURVEYS, TEXTS, Probe, Survey
+from veo_exporter.gpu.readings import Cadence, Device, Failure, Reading, Row, Signal, WhyNot
 
 _WHY_NOT = {Meaning.UNSUPPORTED: WhyNot.NOT_SUPPORTED, Meaning.FORBIDDEN: WhyNot.NOT_PERMITTED}
 FAILURES_OF_A_SILENT_GPU: Final = 2
@@ -24,20 +24,36 @@ class _Notes:
         self.values: dict[Signal, float] = {}
         self.missing: dict[Signal, WhyNot] = {}
         self.failures: list[Failure] = []
+        self.rows: list[Row] = []
         self.implausible = 0
         self.code = 0
         self.answered = False
 
-    def take_failure(self, probe: Probe, error: NvmlError) -> bool:
+    def take_parts(self, probe: Probe, parts: tuple[float | NvmlError | None, ...]) -> bool:
+        """Note an answer that has a code for each of its parts; gives whether to ask on."""
+        for (signal, low, high), part in zip(probe.checks, parts, strict=True):
+            if isinstance(part, NvmlError):
+                if not self.take_failure((signal,), part):
+                    return False
+            elif part is None:
+                self.missing[signal] = WhyNot.NOT_SUPPORTED
+            elif low <= part <= high:
+                self.values[signal] = part
+            else:
+                self.implausible += 1
+        return True
+
+    def take_failure(self, signals: tuple[Signal, ...], error: NvmlError) -> bool:
         """Note a failure; gives whether anything else is worth asking."""
         meaning = meaning_of(error.code)
         if meaning in _WHY_NOT:
-            self.missing.update(dict.fromkeys(probe.signals, _WHY_NOT[meaning]))
+            self.missing.update(dict.fromkeys(signals, _WHY_NOT[meaning]))
             return True
         self.failures.append(Failure(function=error.function, code=error.code))
         if meaning in _ENDS_THE_ROUND:
             self.code = error.code
             self.values.clear()
+            self.rows.clear()
             return False
         if meaning is Meaning.GPU_ILL:
             self.code = error.code
@@ -52,31 +68,12 @@ def read_gpu(
     One failure costs one value, unless it says that the GPU or the session is gone.
     """
     notes = _Notes()
-    values = notes.values
     texts: dict[str, str] = {}
-    # Up to a few hundred times a second: what is said by all is taken without a call for each.
-    for probe in PROBES[cadence]:
-        if skipped and all(signal in skipped for signal in probe.signals):
-            continue
-        try:
-            numbers = probe.read(line, device.handle)
-            notes.answered = True
-            for (signal, low, high), number in zip(probe.checks, numbers, strict=True):
-                if number is None:
-                    notes.missing[signal] = WhyNot.NOT_SUPPORTED
-                elif low <= number <= high:
-                    values[signal] = number
-                else:
-                    notes.implausible += 1
-        except NvmlError as error:
-            if not notes.take_failure(probe, error):
-                break
-        except Exception as error:  # noqa: BLE001, it costs this value and no other
-            # The call gave something that our conversion cannot take.
-            notes.take_failure(probe, NvmlError(line.function, UNREADABLE, repr(error)))
-    else:
-        if cadence is Cadence.STATIC:
-            texts = _read_texts(line, device, notes.failures)
+    asked_all = _ask_probes(line, device, PROBES[cadence], skipped, notes) and _ask_surveys(
+        line, device, SURVEYS[cadence], skipped, notes
+    )
+    if asked_all and cadence is Cadence.STATIC:
+        texts = _read_texts(line, device, notes.failures)
     answered = notes.answered or bool(texts)
     if not notes.code and not answered and len(notes.failures) >= FAILURES_OF_A_SILENT_GPU:
         # Not one question was answered: whatever the code, this GPU is not to be trusted.
@@ -85,13 +82,73 @@ def read_gpu(
         cadence=cadence,
         finished_unix_seconds=clock.unix_seconds(),
         finished_monotonic_seconds=clock.monotonic_seconds(),
-        values=values,
+        values=notes.values,
         texts=texts,
         failures=tuple(notes.failures),
         missing=notes.missing,
         implausible=notes.implausible,
         code=notes.code,
+        rows=tuple(notes.rows),
     )
+
+
+def _ask_probes(
+    line: Line,
+    device: Device,
+    probes: tuple[Probe, ...],
+    skipped: Collection[Signal],
+    notes: _Notes,
+) -> bool:
+    """Ask them in order; gives whether anything else is worth asking.
+
+    Up to a few hundred times a second: what is said by all is taken without a call for each.
+    """
+    values = notes.values
+    for probe in probes:
+        if skipped and all(signal in skipped for signal in probe.signals):
+            continue
+        try:
+            numbers = probe.read(line, device.handle)
+            notes.answered = True
+            if probe.partial:
+                if not notes.take_parts(probe, numbers):
+                    return False
+                continue
+            for (signal, low, high), number in zip(probe.checks, numbers, strict=True):
+                if number is None:
+                    notes.missing[signal] = WhyNot.NOT_SUPPORTED
+                elif low <= number <= high:
+                    values[signal] = number
+                else:
+                    notes.implausible += 1
+        except NvmlError as error:
+            if not notes.take_failure(probe.signals, error):
+                return False
+        except Exception as error:  # noqa: BLE001, it costs this value and no other
+            # The call gave something that our conversion cannot take.
+            notes.take_failure(probe.signals, NvmlError(line.function, UNREADABLE, repr(error)))
+    return True
+
+
+def _ask_surveys(
+    line: Line,
+    device: Device,
+    surveys: tuple[Survey, ...],
+    skipped: Collection[Signal],
+    notes: _Notes,
+) -> bool:
+    for survey in surveys:
+        if skipped and all(signal in skipped for signal in survey.signals):
+            continue
+        try:
+            notes.rows += survey.read(line, device)
+            notes.answered = True
+        except NvmlError as error:
+            if not notes.take_failure(survey.signals, error):
+                return False
+        except Exception as error:  # noqa: BLE001, it costs these rows and no others
+            notes.take_failure(survey.signals, NvmlError(line.function, UNREADABLE, repr(error)))
+    return True
 
 
 def _read_texts(line: Line, device: Device, failures: list[Failure]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from veo_exporter.catalog import MetricSpec
+from veo_exporter.catalog import MetricSpec, Series
 from veo_exporter.catalog.gpu import THROTTLE_SECONDS
 from veo_exporter.gpu.nvml import Handle
 
@@ -32,12 +32,19 @@ class Raw(Enum):
     __hash__ = object.__hash__
 
 
-Signal = MetricSpec | Raw
+Signal = MetricSpec | Series | Raw
+"""What is asked for: a metric, one of its series, or what a metric is made of."""
+
+Row = tuple[MetricSpec, tuple[str, ...], float]
+"""A metric, its labels after gpu and uuid, and its value: for what is not known beforehand, such as
+processes."""
 
 
 def signal_name(signal: Signal) -> str:
     """The name of the metric that is absent when this signal is."""
-    return signal.value if isinstance(signal, Raw) else signal.name
+    if isinstance(signal, Raw):
+        return signal.value
+    return str(signal) if isinstance(signal, Series) else signal.name
 
 
 class State(Enum):
@@ -58,6 +65,16 @@ class WhyNot(Enum):
     NOT_PERMITTED = "not_permitted"
 
 
+@dataclass(slots=True)
+class Bookmarks:
+    """Up to where a GPU's own buffers have been read in this session, by the thread that reads it."""
+
+    samples_seen_microseconds: dict[int, int] = field(default_factory=dict)
+    """The driver's time of the newest sample read, by type of sample."""
+    processes_seen_microseconds: int = 0
+    """Likewise for the utilization of processes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """A GPU as one session with the driver knows it."""
@@ -66,6 +83,7 @@ class Device:
     uuid: str
     pci_bus_id: str
     handle: Handle = field(compare=False)
+    bookmarks: Bookmarks = field(default_factory=Bookmarks, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +111,8 @@ class Reading(NamedTuple):
     implausible: int
     code: int
     """The return code that decides the GPU's state; 0 if nothing speaks against it."""
+    rows: tuple[Row, ...] = ()
+    """What is not known beforehand."""
 
     @property
     def succeeded(self) -> bool:
@@ -130,7 +150,8 @@ class GpuView:
     readings: tuple[Reading, ...]
     windows: Mapping[MetricSpec, Statistics]
     throttle_seconds: Mapping[str, float]
-    missing: Mapping[Signal, WhyNot]
+    missing: Mapping[str, WhyNot]
+    """By the name of what is absent."""
     errors: Mapping[tuple[str, int], int]
     implausible_readings: int
     overdue_call: OverdueCall | None

@@ -8,6 +8,7 @@ from typing import Final
 
 from veo_exporter.catalog import MetricSpec
 from veo_exporter.catalog.gpu import WINDOWS
+from veo_exporter.gpu.capability import capabilities_missing
 from veo_exporter.gpu.codes import Meaning, meaning_of
 from veo_exporter.gpu.readings import (
     Cadence,
@@ -53,6 +54,7 @@ class Record:
     retry_at_monotonic_seconds: float = 0.0
     readings: dict[Cadence, Reading] = field(default_factory=dict)
     missing: dict[Cadence, dict[Signal, WhyNot]] = field(default_factory=dict)
+    capabilities_missing: dict[str, WhyNot] = field(default_factory=dict)
     implausible_readings: int = 0
     texts: dict[str, str] = field(default_factory=dict)
     errors: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -141,10 +143,7 @@ class Record:
         if reading.code and not reading.values:
             self.readings.clear()
         self.readings[reading.cadence] = reading
-        if everything:
-            self.missing[reading.cadence] = dict(reading.missing)
-        elif reading.missing:
-            self.missing[reading.cadence] = {**self.skipped(reading.cadence), **reading.missing}
+        self._note_missing(reading, everything=everything)
         if reading.texts:
             self.texts.update(reading.texts)
         self.implausible_readings += reading.implausible
@@ -155,6 +154,13 @@ class Record:
             self._fold_fast(at, reading.values)
         if self.hangs and at - self.hung_at_monotonic_seconds > HANGS_FORGIVEN_AFTER_SECONDS:
             self.hangs = 0
+
+    def _note_missing(self, reading: Reading, *, everything: bool) -> None:
+        known = self.missing.get(reading.cadence, {})
+        missing = dict(reading.missing) if everything else {**known, **reading.missing}
+        if missing != known:
+            self.missing[reading.cadence] = missing
+            self.capabilities_missing = capabilities_missing(self.missing.values())
 
     def _fold_fast(self, at_monotonic_seconds: float, values: Mapping[Signal, float]) -> None:
         reasons = values.get(Raw.CLOCK_EVENT_REASONS)

@@ -23,7 +23,7 @@ from veo_exporter.gpu.memory import AddressMemory
 from veo_exporter.gpu.news import News
 from veo_exporter.gpu.nodes import Nodes
 from veo_exporter.gpu.pause import NOT_PAUSED, Pauses, PauseStatus
-from veo_exporter.gpu.plan import Plan
+from veo_exporter.gpu.plan import LOOK_UP_PATIENCE_SECONDS, Plan
 from veo_exporter.gpu.readings import Cadence, Device, Snapshot
 from veo_exporter.gpu.session import ClosingCall, Opened
 from veo_exporter.gpu.timing import PUBLISH_INTERVAL_SECONDS, Timing
@@ -226,8 +226,11 @@ class Sampler:
         # A call that begins while this waits is noticed at its deadline all the same: the wait is
         # no longer than that.
         longest = min(self._timing.call_deadline_seconds, PUBLISH_INTERVAL_SECONDS)
-        if not self._plan.standing().tasks:
+        if self._crew.idle and not self._standing().tasks:
             longest = PUBLISH_INTERVAL_SECONDS
+        elif not self._crew.idle:
+            # Likewise a look-up that tries the patience of the others.
+            longest = min(longest, LOOK_UP_PATIENCE_SECONDS)
         patience = self._crew.patience_seconds(min(longest, self.pauses.seconds_left()))
         return min(patience, self._plan.seconds_until_next()) if self._crew.idle else patience
 

@@ -90,10 +90,13 @@ _SCOPES: Final = {
     "MEMORY_POLICY": OomScope.NUMA,
 }
 MAX_TEXT_CHARS: Final = 300
+MAX_MESSAGE_CHARS: Final = 2048
+"""Twice what the kernel writes at most; a file may hold anything."""
 
 
 def read_message(text: str) -> Message | None:
     """What a message says; None for all that is not our affair."""
+    text = text[:MAX_MESSAGE_CHARS]
     # Almost every line of a kernel log ends here.
     if text.startswith("NVRM:"):
         return _read_xid(text)
