@@ -128,6 +128,7 @@ def test_a_lost_gpu_stays_as_lost_without_values_and_comes_back(
         "veo_gpu_nvml_return_code",
         "veo_gpu_nvml_errors_total",
         "veo_gpu_implausible_readings_total",
+        "veo_gpu_xid_errors_total",
     }
     assert len(page.values("veo_gpu_power_watts")) == 7
     status, body = running.get("/-/ready")

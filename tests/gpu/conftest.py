@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.gpu.board_answers import BOARD_ANSWERS, zero_fields
 from veo_exporter.gpu.nvml import Line
 from veo_exporter.gpu.readings import (
     Cadence,
@@ -28,6 +29,7 @@ from veo_exporter.gpu.readings import (
 
 PATIENCE_SECONDS = 10.0
 EVERY = "*"
+FIELD_VALUES = "nvmlDeviceGetFieldValues"
 
 # How long an example takes is the machine's affair.
 settings.register_profile("untimed", deadline=None)
@@ -53,6 +55,10 @@ class ScriptedError(Exception):
     def __init__(self, value: int) -> None:
         super().__init__(value)
         self.value = value
+
+
+def _nothing_newer(_: str) -> Any:
+    raise ScriptedError(6)
 
 
 @dataclass(frozen=True)
@@ -99,12 +105,17 @@ class ScriptedNvml:
             "nvmlDeviceGetTotalEnergyConsumption": lambda _: 9_000_000,
             "nvmlDeviceGetEncoderUtilization": lambda _: (10, 167_000),
             "nvmlDeviceGetDecoderUtilization": lambda _: (20, 167_000),
+            "nvmlDeviceGetMigMode": lambda _: [0, 0],
             "nvmlDeviceGetEnforcedPowerLimit": lambda _: 700_000,
             "nvmlDeviceGetMaxClockInfo": lambda _: 1980,
+            **BOARD_ANSWERS,
+            # There is a buffer, and never anything newer in it.
+            "nvmlDeviceGetSamples": _nothing_newer,
         }
 
     def __getattr__(self, name: str) -> Any:
-        known = name in {"nvmlInit", "nvmlShutdown", "nvmlDeviceGetHandleByIndex", *self._defaults}
+        of_their_own = ("nvmlInit", "nvmlShutdown", "nvmlDeviceGetHandleByIndex", FIELD_VALUES)
+        known = name in {*of_their_own, *self._defaults}
         if not known or name in self.absent:
             raise AttributeError(name)
         return lambda *arguments: self._answer(name, *arguments)
@@ -162,6 +173,8 @@ class ScriptedNvml:
             raise ScriptedError(2)
         if (name, uuid) in self.answers:
             return self.answers[name, uuid]
+        if name == FIELD_VALUES:
+            return zero_fields(arguments[1])
         return self._defaults[name](uuid)
 
     def _subject(self, name: str, arguments: tuple[Any, ...]) -> str:

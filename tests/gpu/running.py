@@ -93,6 +93,7 @@ def starting() -> Iterator[Start]:
         prepare: Callable[[ScriptedNvml], None] = lambda _: None,
         bus: frozenset[str] | None = frozenset(map(address_of, UUIDS)),
         closing_calls: tuple[ClosingCall, ...] = (),
+        holder: Callable[[], list[str]] | None = None,
         **more: Any,
     ) -> Running:
         nvml = ScriptedNvml(*(uuids or UUIDS))
@@ -100,6 +101,8 @@ def starting() -> Iterator[Start]:
         one = Running(nvml, timing, bus, **more)
         for call in closing_calls:
             one.sampler.before_closing(call)
+        if holder is not None:
+            one.sampler.ask_who_holds(holder)
         running.append(one)
         one.sampler.start()
         return one

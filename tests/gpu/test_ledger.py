@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.gpu.conftest import address_of, device_of, reading_of
 from veo_exporter.catalog import gpu as catalog
+from veo_exporter.gpu.account import Folding
 from veo_exporter.gpu.codes import OVERDUE
 from veo_exporter.gpu.ledger import DRIVER, Ledger
 from veo_exporter.gpu.nvml import Flight
 from veo_exporter.gpu.readings import Cadence, Device, GpuView, Raw, Signal, Snapshot, State, WhyNot
-from veo_exporter.gpu.record import Folding
 from veo_exporter.gpu.roster import subject_of
 from veo_exporter.gpu.session import Answer, Counted, Found, Opened
 

@@ -247,6 +247,19 @@ def test_what_others_hold_is_freed_before_the_session_ends(start: Start) -> None
     assert freed == ["open"]
 
 
+def test_a_call_of_somebody_else_that_is_stuck_is_named_too(start: Start) -> None:
+    stuck = ["nvmlEventSetWait (events)"]
+    running = start(holder=lambda: list(stuck))
+    running.wait_for(ALL_OK)
+    running.sampler.pause(LONG, 0.0)
+    wait_until(lambda: running.sampler.pauses.status.held_by == tuple(stuck))
+    # Who closes now may get stuck behind it.
+    assert running.nvml.count_calls("nvmlShutdown") == 0
+    stuck.clear()
+    wait_until(lambda: running.sampler.pauses.status.released)
+    assert not running.nvml.open
+
+
 def test_it_ends_in_time_while_paused(start: Start) -> None:
     running = start()
     running.wait_for(ALL_OK)

@@ -6,8 +6,9 @@ import pytest
 
 from tests.gpu.conftest import device_of, reading_of
 from veo_exporter.catalog import gpu as catalog
+from veo_exporter.gpu.account import Folding
 from veo_exporter.gpu.readings import Cadence, Failure, Raw, Signal, WhyNot
-from veo_exporter.gpu.record import HANGS_FORGIVEN_AFTER_SECONDS, Folding, Record
+from veo_exporter.gpu.record import HANGS_FORGIVEN_AFTER_SECONDS, Record
 
 FOLDING = Folding(window_seconds=30, longest_step_seconds=3)
 
@@ -124,7 +125,7 @@ def test_throttle_seconds_survive_a_loss(record: Record) -> None:
     record.found(device_of("GPU-1", 0))
     record.fold(reading_of(at=1100, values={Raw.CLOCK_EVENT_REASONS: 0x4}))
     # The 97 seconds in between nobody looked.
-    assert record.throttle.seconds["sw_power_cap"] == 2.0
+    assert record.account.throttle_seconds["sw_power_cap"] == 2.0
 
 
 def test_a_hung_gpu_is_well_again_once_it_answers(record: Record) -> None:
@@ -152,7 +153,7 @@ def test_other_folding_begins_windows_anew_and_keeps_counters(record: Record) ->
     record.fold(reading_of(at=1011, values={catalog.POWER: 1.0, Raw.CLOCK_EVENT_REASONS: 0x4}))
     assert record.statistics()[catalog.POWER].peak == 1.0
     # One second before, and the ten that may now pass between two samples.
-    assert record.throttle.seconds["sw_power_cap"] == 11.0
+    assert record.account.throttle_seconds["sw_power_cap"] == 11.0
 
 
 def test_the_same_folding_keeps_the_windows(record: Record) -> None:

@@ -37,7 +37,16 @@ def test_healthy_gpus(start: Start) -> None:
     snapshot = running.sampler.latest
     values = snapshot.current_values(view, time.monotonic())
     assert values[catalog.POWER] == 250.0
-    assert view.texts == {"name": "board of GPU-1", "vbios_version": "96.00"}
+    assert view.texts == {
+        "name": "board of GPU-1",
+        "vbios_version": "96.00",
+        "minor_number": "5",
+        "brand": "NVIDIA",
+        "architecture": "Hopper",
+        "compute_capability": "9.0",
+        "board_part_number": "699-1",
+        "serial": "serial of GPU-1",
+    }
     assert snapshot.driver.texts["cuda_version"] == "12.8"
     assert (snapshot.driver.visible, snapshot.expected) == (3, 3)
     wait_until(lambda: catalog.POWER in running.known("GPU-1").windows)

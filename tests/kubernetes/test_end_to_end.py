@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a kubelet's socket to the scraped page, in a process of its own, with the fake NVML's GPUs."""
 
+import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,7 +96,7 @@ def test_a_kubelet_that_dies_costs_nothing_and_is_found_again(
     running.wait_for(lambda page: len(pods(page)) == 1 and gpus_are_well(page))
 
     kubelet.stop()
-    page = running.wait_for(lambda page: page.value(ERRORS, cause="unreachable") == 1)
+    page = running.wait_for(lambda page: (page.value(ERRORS, reason="unreachable") or 0) >= 1)
     before = page.value(AGE)
     assert before is not None
     page = running.wait_for(lambda page: (page.value(AGE) or 0) > before + 1)
@@ -132,11 +134,19 @@ def test_a_kubelet_that_hangs_keeps_neither_the_page_nor_the_end(
 
 
 def test_a_kubelet_that_answers_garbage(node: FakeNode, start: StartDaemon, tmp_path: Path) -> None:
+    def serve(connection: socket.socket) -> None:
+        # Taken first: a connection that is closed with something unread is reset.
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nhello")
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(65536):
+            pass
+
     path = tmp_path / "kubelet.sock"
-    with listening(path, lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nhello")):
+    with listening(path, serve):
         running = start(*QUICK, f"--kubernetes.kubelet-socket={path}")
         page = running.wait_for(
-            lambda page: page.value(ERRORS, cause="garbled") == 1 and gpus_are_well(page)
+            lambda page: (page.value(ERRORS, reason="garbled") or 0) >= 1 and gpus_are_well(page)
         )
     assert page.values(INFO) == []
     assert page.value(AGE) is None
@@ -188,3 +198,31 @@ def test_more_pods_than_rows(node: FakeNode, start: StartDaemon, kubelet: FakeKu
         )
     )
     assert len(page.values(INFO)) == 20
+
+
+def test_settings_are_taken_while_it_runs_but_for_being_on_at_all(
+    node: FakeNode, start: StartDaemon, kubelet: FakeKubelet, tmp_path: Path
+) -> None:
+    file = tmp_path / "veo.yaml"
+    file.write_text("kubernetes: {resource_prefixes: [nvidia.com/]}")
+    kubelet.holds(
+        Held("render-0", {"nvidia.com/gpu": [node.gpus[0].uuid]}),
+        Held("render-1", {"example.com/gpu": [node.gpus[1].uuid]}),
+    ).start()
+    running = start(*asking(kubelet), f"--config.file={file}")
+    running.wait_for(lambda page: pods(page) == {("0", "render-0", "video", "main")})
+
+    file.write_text("kubernetes: {resource_prefixes: [example.com/]}")
+    running.process.send_signal(signal.SIGHUP)
+    running.wait_for(lambda page: pods(page) == {("1", "render-1", "video", "main")})
+
+    file.write_text("kubernetes: {enabled: off}")
+    running.process.send_signal(signal.SIGHUP)
+    page = running.wait_for(
+        lambda page: page.value("veo_exporter_config_last_reload_successful") == 0
+    )
+    assert pods(page) == {("1", "render-1", "video", "main")}
+    (line,) = running.events("configuration refused, the old one stays")
+    assert line["faults"] == [
+        "kubernetes.enabled cannot change while the exporter runs: restart it"
+    ]

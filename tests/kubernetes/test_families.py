@@ -57,12 +57,12 @@ def test_the_whole_of_it() -> None:
             'veo_gpu_pod_info{container="main",gpu="1",mig_uuid="",namespace="video",pod="b",uuid="GPU-2"} 1.0',
             "veo_gpu_pod_devices_unresolved 1.0",
             "veo_gpu_pod_mapping_age_seconds 2.5",
-            'veo_gpu_pod_mapping_errors_total{cause="unreachable"} 0.0',
-            'veo_gpu_pod_mapping_errors_total{cause="denied"} 0.0',
-            'veo_gpu_pod_mapping_errors_total{cause="timeout"} 0.0',
-            'veo_gpu_pod_mapping_errors_total{cause="refused"} 0.0',
-            'veo_gpu_pod_mapping_errors_total{cause="garbled"} 0.0',
-            'veo_gpu_pod_mapping_errors_total{cause="too_large"} 0.0',
+            'veo_gpu_pod_mapping_errors_total{reason="unreachable"} 0.0',
+            'veo_gpu_pod_mapping_errors_total{reason="denied"} 0.0',
+            'veo_gpu_pod_mapping_errors_total{reason="timeout"} 0.0',
+            'veo_gpu_pod_mapping_errors_total{reason="refused"} 0.0',
+            'veo_gpu_pod_mapping_errors_total{reason="garbled"} 0.0',
+            'veo_gpu_pod_mapping_errors_total{reason="too_large"} 0.0',
         ]
         desk.page(1003.5)
     assert [line["devices"] for line in lines] == [("mlx5_0",)], "told once"
@@ -73,7 +73,7 @@ def test_before_the_first_answer_there_are_errors_alone() -> None:
     desk.answer = Answer(sequence=1, asked=True, errors={Cause.DENIED: 2})
     page = desk.page()
     assert len(page) == len(Cause)
-    assert 'veo_gpu_pod_mapping_errors_total{cause="denied"} 2.0' in page
+    assert 'veo_gpu_pod_mapping_errors_total{reason="denied"} 2.0' in page
 
 
 def test_a_row_goes_with_its_pod() -> None:

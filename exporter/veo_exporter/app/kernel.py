@@ -86,6 +86,7 @@ class KernelWatch:
         if self._gpus_watched:
             sampler.when_found(self._listener.attend)
             sampler.before_closing(self._listener.release)
+            sampler.ask_who_holds(self._listener.stuck_calls)
         self._intake = XidIntake(name_of=self._name_of, happened=happened, dropped=drop)
         self._xids = XidSource(self._intake.tallies, gpus=self._gpus, watched=self._is_watched)
         self._kernel_source = KernelLogSource(
@@ -105,6 +106,13 @@ class KernelWatch:
         if self._log.was_up:
             return []
         return [(uuid, XID_ERRORS, why) for uuid, why in self._listener.missing().items()]
+
+    def last_xid(self, pci_bus_id: str) -> int | None:
+        """The number of a GPU's last Xid, 0 if it had none; None if nobody would tell of one."""
+        code = self._intake.tallies.newest.get(pci_bus_id)
+        if code is None and self._is_watched(GpuName(pci_bus_id=pci_bus_id)):
+            return 0
+        return code
 
     def start(self) -> None:
         """Begin to look."""

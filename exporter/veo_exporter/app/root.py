@@ -13,6 +13,10 @@ from typing import Any, Final
 import structlog
 
 import veo_exporter
+from veo_exporter.app.advice import AdviceDesk
+from veo_exporter.app.dcgm import dcgm_settings, dcgm_sources
+from veo_exporter.app.gpu_work import DROPPED_SEEDS as GPU_WORK_DROPPED
+from veo_exporter.app.gpu_work import GpuWork
 from veo_exporter.app.kernel import DROPPED_SEEDS as KERNEL_DROPPED
 from veo_exporter.app.kernel import KernelWatch
 from veo_exporter.app.life import DROPPED_SEEDS as LIFE_DROPPED
@@ -88,6 +92,7 @@ class App:
                 *PODS_DROPPED,
                 *KERNEL_DROPPED,
                 *LIFE_DROPPED,
+                *GPU_WORK_DROPPED,
             ],
         )
         self._requests = self._folds.counter(catalog.HTTP_REQUESTS, USUAL_ANSWERS)
@@ -106,6 +111,12 @@ class App:
             ),
         )
         self._pauses = PauseDoor(self._sampler, lambda: self.settings.gpu)
+        self._gpu_work = GpuWork(
+            settings.gpu,
+            self._sampler,
+            lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
+            clock,
+        )
         self._kernel = KernelWatch(
             settings,
             self._sampler,
@@ -114,9 +125,12 @@ class App:
             clock,
             simulated=hardware.simulated,
         )
+        self._advice = AdviceDesk(settings, self._sampler, clock, simulated=hardware.simulated)
         gpus: tuple[Source, ...] = (
             GpuSource(lambda: self._sampler.latest, self._kernel.missing),
             self._pauses.source,
+            self._advice.source,
+            *dcgm_sources(settings.gpu, self._sampler, self._kernel.last_xid, os.environ),
         )
         self._work = Work(
             settings,
@@ -187,8 +201,10 @@ class App:
             raise
         self.settings = settings
         self._work.reconfigure(settings)
+        self._advice.reconfigure(settings)
         self._pods.reconfigure(settings.kubernetes)
         self._sampler.reconfigure(timing_of(settings.gpu), settings.gpu.expected_count)
+        self._gpu_work.reconfigure(settings.gpu)
         self._own.reloaded(True, self._clock.unix_seconds())
         log.info("configuration reloaded")
 
@@ -203,6 +219,10 @@ class App:
             ),
             "gpu.sysfs_root": (self.settings.gpu.sysfs_root, settings.gpu.sysfs_root),
             "gpu.device_root": (self.settings.gpu.device_root, settings.gpu.device_root),
+            "gpu.dcgm_names, gpu.dcgm_uuid_label and gpu.dcgm_hostname_label": (
+                dcgm_settings(self.settings.gpu),
+                dcgm_settings(settings.gpu),
+            ),
             "state": (self.settings.state, settings.state),
             "kernel": (self.settings.kernel, settings.kernel),
             "log": (self.settings.log, settings.log),
@@ -243,6 +263,7 @@ class App:
                 withdrawn=self._withdrawn(),
                 now_monotonic_seconds=now(),
             ),
+            advice=self._advice.document,
             reload=self.reload,
             pause=self._pauses.pause,
             resume=self._pauses.resume,
@@ -290,4 +311,5 @@ def timing_of(gpu: Gpu) -> Timing:
         window_seconds=gpu.window,
         call_deadline_seconds=gpu.call_deadline,
         start_deadline_seconds=gpu.start_deadline,
+        driver_samples=gpu.driver_samples,
     )

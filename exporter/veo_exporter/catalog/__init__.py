@@ -6,9 +6,18 @@ from types import ModuleType
 from typing import Final
 
 from veo_exporter.catalog import (
+    advice,
     exporter,
     gpu,
+    gpu_board,
+    gpu_engines,
+    gpu_health,
     gpu_life,
+    gpu_links,
+    gpu_mig,
+    gpu_processes,
+    gpu_profiling,
+    gpu_samples,
     jobs,
     kernel,
     kubernetes,
@@ -30,6 +39,15 @@ CATALOG: Final[tuple[MetricSpec, ...]] = (
         for window in gpu.WINDOWS.values()
         for spec in (window.minimum, window.mean, window.peak)
     ),
+    *_rows(gpu_samples),
+    *_rows(gpu_engines),
+    *_rows(gpu_board),
+    *_rows(gpu_health),
+    *_rows(gpu_links),
+    *_rows(gpu_processes),
+    *_rows(gpu_profiling),
+    *_rows(gpu_mig),
+    *_rows(advice),
     *_rows(kubernetes),
     *_rows(video),
     *_rows(traces),

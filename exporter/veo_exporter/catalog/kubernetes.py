@@ -5,6 +5,7 @@
 from typing import Final
 
 from veo_exporter.catalog.gpu import GPU, UUID
+from veo_exporter.catalog.gpu_mig import MIG_UUID
 from veo_exporter.catalog.spec import Kind, Label, MetricSpec
 from veo_exporter.units import Unit
 
@@ -17,11 +18,7 @@ POD_INFO: Final = MetricSpec(
     (
         GPU,
         UUID,
-        Label(
-            "mig_uuid",
-            "UUID of the MIG device that is held; empty for a whole GPU, unknown where only the GPU is known",
-            "MIG devices of the node",
-        ),
+        MIG_UUID,
         Label("pod", "name of the pod", "pods with GPUs, up to kubernetes.max_rows"),
         Label("namespace", "the pod's namespace", "namespaces with such pods"),
         Label("container", "name of the container in the pod", "containers with GPUs"),
@@ -39,7 +36,7 @@ POD_MAPPING_ERRORS: Final = MetricSpec(
     Kind.COUNTER,
     Unit.NONE,
     "Questions to the kubelet that gave no mapping. It costs no other metric.",
-    (Label("cause", "unreachable, denied, timeout, refused, garbled or too_large", "6"),),
+    (Label("reason", "unreachable, denied, timeout, refused, garbled or too_large", "6"),),
 )
 POD_DEVICES_UNRESOLVED: Final = MetricSpec(
     "veo_gpu_pod_devices_unresolved",

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings: one frozen model, and how it is read."""
 
+from veo_exporter.config.advice import Advice
+from veo_exporter.config.dcgm import DcgmHostnameLabel, DcgmNames, DcgmUuidLabel
+from veo_exporter.config.gpm import GpmMode
 from veo_exporter.config.jobs import Jobs, Logs
 from veo_exporter.config.kernel import Kernel, KernelLogMode
 from veo_exporter.config.kubernetes import Kubernetes, KubernetesEnabled
@@ -20,7 +23,12 @@ from veo_exporter.config.traces import Traces
 from veo_exporter.config.video import Video
 
 __all__ = [
+    "Advice",
+    "DcgmHostnameLabel",
+    "DcgmNames",
+    "DcgmUuidLabel",
     "Duration",
+    "GpmMode",
     "Gpu",
     "Jobs",
     "Kernel",

@@ -14,24 +14,24 @@ from pydantic import (
     model_validator,
 )
 
+from veo_exporter.config.advice import Advice
+from veo_exporter.config.dcgm import (
+    DcgmHostnameLabel,
+    DcgmNames,
+    DcgmNamesSetting,
+    DcgmUuidLabel,
+)
+from veo_exporter.config.gpm import GpmMode, WrittenGpmMode
 from veo_exporter.config.jobs import Jobs, Logs
 from veo_exporter.config.kernel import Kernel
 from veo_exporter.config.kubernetes import Kubernetes
 from veo_exporter.config.quantities import Duration, format_duration
-from veo_exporter.config.section import Section
+from veo_exporter.config.section import OutOfOrder, Section
 from veo_exporter.config.state import State
 from veo_exporter.config.traces import Traces
 from veo_exporter.config.video import Video
 
 _PORT: Final = re.compile(r"[0-9]{1,5}")
-
-
-class OutOfOrder(ValueError):
-    """Two settings of a section that do not go together."""
-
-    def __init__(self, sentence: str, *names: str) -> None:
-        super().__init__(sentence)
-        self.names = names
 
 
 def _listen_address(written: str) -> str:
@@ -99,6 +99,11 @@ class Gpu(Section):
         description="How often utilization, memory, power, SM clock, temperature and clock-event reasons are read. "
         "The driver itself refreshes them every 20 ms to 1 s: see docs/gpu.md.",
     )
+    driver_samples: bool = Field(
+        True,
+        description="Whether the driver's own buffers of samples fill the time between two readings. "
+        "Those of the fast signals are read when fast_interval is 500ms or more.",
+    )
     full_interval: Duration = Field(
         5,
         ge=1,
@@ -157,6 +162,43 @@ class Gpu(Section):
         le=86400,
         description="How long a pause may last at most; it can be asked for again.",
     )
+    dcgm_names: DcgmNamesSetting = Field(
+        DcgmNames.OFF,
+        description="Whether GPUs are also written as dcgm-exporter writes them, for dashboards and rules that "
+        "exist: classic are the names up to DCGM 4.5, new those since. See docs/dcgm.md.",
+    )
+    dcgm_uuid_label: DcgmUuidLabel = Field(
+        DcgmUuidLabel.CAPITAL, description="What the UUID is called in those rows: UUID or uuid."
+    )
+    dcgm_hostname_label: DcgmHostnameLabel = Field(
+        DcgmHostnameLabel.CAPITAL,
+        description="What the node is called in those rows: Hostname, or hostname as dcgm-exporter has it since "
+        "May 2026. Its value is NODE_NAME of the environment, else the host's name.",
+    )
+    process_names: Annotated[int, BeforeValidator(_no_truth_value)] = Field(
+        5,
+        ge=0,
+        le=50,
+        description="Processes on a GPU are told apart by the name of their program: so many names of each GPU, "
+        "those with the most memory; the rest is other.",
+    )
+    process_names_max: Annotated[int, BeforeValidator(_no_truth_value)] = Field(
+        50,
+        ge=0,
+        le=1000,
+        description="How many such names there may be on the node at a time; what comes on top is other. "
+        "A name that was not used for ten minutes makes room.",
+    )
+    proc_root: Annotated[Path, AfterValidator(_absolute)] = Field(
+        Path("/proc"),
+        description="Where the host's /proc is: names of processes are read there. In a container without the "
+        "host's PID namespace they are unknown.",
+    )
+    gpm: WrittenGpmMode = Field(
+        GpmMode.AUTO,
+        description="The driver's performance counters (GPM, Hopper and later): auto reads what is of use on most "
+        "boards, on also FP64, FP32, FP16 and the video engines, off none.",
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -191,6 +233,7 @@ class Settings(Section):
 
     web: Web = Web()
     gpu: Gpu = Gpu()
+    advice: Advice = Advice()
     video: Video = Video()
     jobs: Jobs = Jobs()
     logs: Logs = Logs()

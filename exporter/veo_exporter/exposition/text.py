@@ -41,11 +41,14 @@ def _head(spec: MetricSpec, form: Format) -> str:
     help = spec.help.replace("\\", r"\\").replace("\n", r"\n")
     if form is Format.TEXT:
         return f"# HELP {name} {help}\n# TYPE {name} {spec.kind.value}\n"
+    kind = spec.kind.value
     if spec.kind is Kind.COUNTER:
+        # A counter of another exporter's, without that ending, is none to OpenMetrics.
+        kind = kind if name.endswith("_total") else "unknown"
         name = name.removesuffix("_total")
     help = help.replace('"', r"\"")
     unit = f"# UNIT {name} {spec.unit.openmetrics}\n" if spec.unit.openmetrics else ""
-    return f"# HELP {name} {help}\n# TYPE {name} {spec.kind.value}\n{unit}"
+    return f"# HELP {name} {help}\n# TYPE {name} {kind}\n{unit}"
 
 
 def _value(value: float) -> str:

@@ -9,14 +9,21 @@ and a fresh one goes on without the GPU that was being registered.
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
 
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.codes import Meaning, ReturnCode, code_name, meaning_of
-from veo_exporter.gpu.event_set import EventSet, XidEvent, same_gpu
+from veo_exporter.gpu.event_registrations import (
+    LONGEST_RETRY_SECONDS,
+    NEVER,
+    Registration,
+    Registrations,
+    device_of,
+    retry_seconds,
+)
+from veo_exporter.gpu.event_set import EventSet, XidEvent
 from veo_exporter.gpu.nvml import Line, NvmlError
 from veo_exporter.gpu.readings import Device, WhyNot
 
@@ -28,32 +35,9 @@ LEAST_WAIT_SECONDS: Final = WAIT_MILLISECONDS / 1000
 """With a lost GPU in the set a wait may end at once, each time: this far apart they begin at least."""
 LOST_ANSWERS: Final = 20
 """So many GPU_IS_LOST in a row, and the set is made anew without whom it is about."""
-FIRST_RETRY_SECONDS: Final = 1.0
-LONGEST_RETRY_SECONDS: Final = 60.0
 CALL_DEADLINE_SECONDS: Final = 10.0
 RELEASE_SECONDS: Final = 1.0
 MOST_STUCK: Final = 2
-_WHY_NOT: Final = {
-    Meaning.UNSUPPORTED: WhyNot.NOT_SUPPORTED,
-    Meaning.FORBIDDEN: WhyNot.NOT_PERMITTED,
-}
-
-
-def retry_seconds(failures: int) -> float:
-    """How long to leave alone what has failed so often: registration may fail at boot, for rights or
-    for order, and work seconds later."""
-    return float(min(FIRST_RETRY_SECONDS * 2 ** min(failures - 1, 10), LONGEST_RETRY_SECONDS))
-
-
-@dataclass(slots=True, eq=False)
-class _Registration:
-    """A GPU of this session, and whether it is in the set."""
-
-    device: Device
-    registered: bool = False
-    code: int = 0
-    failures: int = 0
-    retry_at: float = 0.0
 
 
 class _Ear:
@@ -62,7 +46,7 @@ class _Ear:
     def __init__(self, library: Any, clock: Clock) -> None:
         self.line = Line(library, clock)
         self.events = EventSet(self.line)
-        self.registering: _Registration | None = None
+        self.registering: Registration | None = None
         self.abandoned = False
         self.ended = False
 
@@ -80,23 +64,27 @@ class EventListener:
         self._clock = clock
         self._heard = heard
         self._changed = threading.Condition()
-        self._registrations: dict[str, _Registration] = {}
+        self._registrations = Registrations()
         self._ever: set[str] = set()
         self._ear: _Ear | None = None
         self._thread: threading.Thread | None = None
-        self._stuck: list[tuple[_Ear, _Registration | None]] = []
+        self._stuck: list[tuple[_Ear, Registration | None]] = []
         self._releasing = False
         self._stopping = False
         self._hearing = False
         self._lost_in_a_row = 0
         self._failed_waits = 0
         self._rest_until = 0.0
+        # Once for all GPUs: which they are, a metric says.
+        self._told: set[tuple[str, int]] = set()
 
     @property
     def up(self) -> bool:
-        """Whether Xids of any GPU are heard."""
+        """Whether Xids are heard, of every GPU that lets itself be heard."""
         with self._changed:
-            return self._hearing and any(r.registered for r in self._registrations.values())
+            registrations = self._registrations
+            heard = registrations.any_registered and not registrations.any_untried
+            return self._hearing and heard
 
     def has_heard_of(self, pci_bus_id: str) -> bool:
         """Whether this GPU's Xids were ever listened for."""
@@ -105,22 +93,18 @@ class EventListener:
     def missing(self) -> Mapping[str, WhyNot]:
         """By UUID, the GPUs whose Xids NVML does not tell, for as long as nothing changes."""
         with self._changed:
-            return {
-                registration.device.uuid: why
-                for registration in self._registrations.values()
-                if (why := _WHY_NOT.get(meaning_of(registration.code))) is not None
-            }
+            return self._registrations.missing()
+
+    def stuck_calls(self) -> list[str]:
+        """The calls that were left behind and have not returned: they hold the driver."""
+        with self._changed:
+            flights = [ear.line.flight for ear, _ in self._stuck]
+        return [f"{flight.function} (events)" for flight in flights if flight is not None]
 
     def attend(self, device: Device) -> None:
         """The sampler found a GPU in its session."""
         with self._changed:
-            known = self._registrations.get(device.uuid)
-            if known is not None and same_gpu(known.device.handle, device.handle):
-                known.device = device
-                # It answers again: what failed before is worth another attempt.
-                known.retry_at = min(known.retry_at, self._clock.monotonic_seconds())
-            else:
-                self._registrations[device.uuid] = _Registration(device)
+            self._registrations.attend(device, self._clock.monotonic_seconds())
             self._ensure_ear()
             self._changed.notify_all()
 
@@ -166,7 +150,7 @@ class EventListener:
                 self._changed.notify_all()
 
     def _forget_session(self) -> None:
-        self._registrations.clear()
+        self._registrations.forget()
         self._hearing = False
         self._rest_until = 0.0
         self._failed_waits = self._lost_in_a_row = 0
@@ -190,10 +174,9 @@ class EventListener:
         blamed = ear.registering
         self._stuck.append((ear, blamed))
         self._hearing = False
-        for registration in self._registrations.values():
-            registration.registered = False
+        self._registrations.take_out()
         if blamed is not None:
-            blamed.retry_at = float("inf")
+            blamed.retry_at = NEVER
         log.warning(
             "the thread that hears NVML's events is left behind",
             fault=fault,
@@ -217,7 +200,7 @@ class EventListener:
                     self._hearing = self._releasing = False
                 self._changed.notify_all()
 
-    def _next(self, ear: _Ear) -> list[_Registration] | None:
+    def _next(self, ear: _Ear) -> list[Registration] | None:
         """Wait for something to do: the GPUs to be registered now. None: end."""
         while True:
             with self._changed:
@@ -227,25 +210,29 @@ class EventListener:
                     if self._releasing:
                         self._releasing = False
                         self._changed.notify_all()
-                    waiting = [r for r in self._registrations.values() if not r.registered]
                     now = self._clock.monotonic_seconds()
-                    due = [r for r in waiting if r.retry_at <= now]
+                    due = self._registrations.due(now)
                     if now >= self._rest_until and (due or self._listens(ear)):
                         return due
-                    until = min((max(r.retry_at, self._rest_until) for r in waiting), default=None)
-                    patience = None if until is None else min(until - now, LONGEST_RETRY_SECONDS)
+                    patience = self._patience_seconds(now)
                     self._changed.wait(patience)
                     continue
             # Outside the lock: this calls NVML, and the sampler must not wait for more than its turn.
             ear.events.free()
 
+    def _patience_seconds(self, now: float) -> float | None:
+        attempt = self._registrations.next_attempt_monotonic_seconds()
+        if attempt is None:
+            return None
+        return min(max(attempt, self._rest_until) - now, LONGEST_RETRY_SECONDS)
+
     def _listens(self, ear: _Ear) -> bool:
-        return ear.events.open and any(r.registered for r in self._registrations.values())
+        return ear.events.open and self._registrations.any_registered
 
     def _interrupted(self, ear: _Ear) -> bool:
         return ear.abandoned or self._stopping or self._releasing
 
-    def _register(self, ear: _Ear, due: list[_Registration]) -> None:
+    def _register(self, ear: _Ear, due: list[Registration]) -> None:
         for registration in due:
             if self._interrupted(ear):
                 return
@@ -271,28 +258,24 @@ class EventListener:
             finally:
                 ear.registering = None
 
-    def _registered(self, ear: _Ear, registration: _Registration) -> None:
+    def _registered(self, ear: _Ear, registration: Registration) -> None:
         with self._changed:
             if ear.abandoned:
                 return
-            registration.registered = True
-            registration.code = registration.failures = 0
+            registration.succeeded()
             self._hearing = True
             self._ever.add(registration.device.pci_bus_id)
 
-    def _failed(self, ear: _Ear, registration: _Registration, error: NvmlError) -> None:
+    def _failed(self, ear: _Ear, registration: Registration, error: NvmlError) -> None:
         with self._changed:
             if ear.abandoned:
                 return
-            news = registration.code != error.code
-            registration.code = error.code
-            registration.failures += 1
-            registration.retry_at = self._clock.monotonic_seconds() + retry_seconds(
-                registration.failures
-            )
+            registration.failed(error.code, self._clock.monotonic_seconds())
+            news = (error.function, error.code) not in self._told
+            self._told.add((error.function, error.code))
         if news:
             log.info(
-                "NVML does not tell this GPU's Xids; the kernel log may",
+                "NVML does not tell the Xids of every GPU; the kernel log may",
                 uuid=registration.device.uuid,
                 function=error.function,
                 nvml=code_name(error.code),
@@ -301,6 +284,9 @@ class EventListener:
     def _wait(self, ear: _Ear) -> None:
         if self._interrupted(ear) or not self._listens(ear):
             return
+        with self._changed:
+            # Now: if the session ends meanwhile, an event that came before still has its GPU.
+            devices = self._registrations.devices()
         began = self._clock.monotonic_seconds()
         try:
             event = ear.events.wait(WAIT_MILLISECONDS)
@@ -313,17 +299,12 @@ class EventListener:
                 self._hearing = True
                 self._failed_waits = self._lost_in_a_row = 0
             if event is not None:
-                self._heard(self._device_of(event), event)
+                self._heard(device_of(devices, event.handle), event)
                 return
         with self._changed:
             left = began + LEAST_WAIT_SECONDS - self._clock.monotonic_seconds()
             if left > 0:
                 self._changed.wait_for(lambda: self._interrupted(ear), left)
-
-    def _device_of(self, event: XidEvent) -> Device | None:
-        with self._changed:
-            devices = [r.device for r in self._registrations.values()]
-        return next((d for d in devices if same_gpu(d.handle, event.handle)), None)
 
     def _wait_failed(self, ear: _Ear, error: NvmlError) -> None:
         with self._changed:
@@ -347,5 +328,4 @@ class EventListener:
             if ear.abandoned:
                 return
             self._rest_until = self._clock.monotonic_seconds() + rest_seconds
-            for registration in self._registrations.values():
-                registration.registered = False
+            self._registrations.take_out()

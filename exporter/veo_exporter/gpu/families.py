@@ -8,9 +8,11 @@ from typing import Final
 from veo_exporter.catalog import CATALOG, MetricSpec, Series
 from veo_exporter.catalog import exporter as exporter_catalog
 from veo_exporter.catalog import gpu as catalog
+from veo_exporter.catalog import gpu_board as board
 from veo_exporter.exposition import Family
 from veo_exporter.gpu.codes import code_name
 from veo_exporter.gpu.readings import GpuView, OverdueCall, Raw, Snapshot, State, WhyNot
+from veo_exporter.gpu.sample_families import add_samples
 
 STATES: Final = tuple(State)
 
@@ -98,6 +100,9 @@ def _add_presence(family: FamilyOf, gpu: GpuView, holds: State) -> None:
         texts = (gpu.texts.get(name, "") for name in catalog.GPU_INFO.label_names[3:])
         family(catalog.GPU_INFO).add((*presence, *texts), 1)
     identity = presence[:2]
+    what = tuple(gpu.texts.get(name, "") for name in board.BOARD_INFO.label_names[2:])
+    if any(what):
+        family(board.BOARD_INFO).add((*identity, *what), 1)
     if gpu.uuid:
         family(catalog.IMPLAUSIBLE_READINGS).add(identity, gpu.implausible_readings)
     for name, why in gpu.missing.items():
@@ -139,3 +144,4 @@ def _add_values(
                     family(catalog.THROTTLE_SECONDS).add((*identity, reason), seconds)
         for spec, labels, value in reading.rows:
             family(spec).add((*identity, *labels), value)
+        add_samples(family, identity, gpu, reading.values)

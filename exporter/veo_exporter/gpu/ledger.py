@@ -5,6 +5,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from veo_exporter.gpu.account import Folding
 from veo_exporter.gpu.codes import OVERDUE, ReturnCode, remedy_for
 from veo_exporter.gpu.memory import name_from_memory
 from veo_exporter.gpu.nodes import Nodes, why_restart
@@ -17,10 +18,11 @@ from veo_exporter.gpu.readings import (
     Reading,
     Snapshot,
 )
-from veo_exporter.gpu.record import Folding, Record
+from veo_exporter.gpu.record import Record
 from veo_exporter.gpu.roster import Roster, subject_of
 from veo_exporter.gpu.session import Answer, Counted, Found, Opened
 from veo_exporter.gpu.state import Evidence, judge
+from veo_exporter.gpu.views import view_of, view_of_address
 
 DRIVER: Final = "driver"
 """The subject of calls that concern no single GPU."""
@@ -273,7 +275,7 @@ class Ledger:
     def _view(
         self, record: Record, bus: frozenset[str] | None, now_monotonic_seconds: float
     ) -> GpuView:
-        state, code = judge(
+        verdict = judge(
             Evidence(
                 hung=record.hung or record.silenced or self.driver_hung,
                 paused=bool(self.paused),
@@ -285,24 +287,11 @@ class Ledger:
                 fresh=self._fresh(record.newest, now_monotonic_seconds),
             )
         )
-        return GpuView(
-            index=record.index,
-            uuid=record.uuid,
-            pci_bus_id=record.pci_bus_id,
-            state=state,
-            code=code,
-            texts=dict(record.texts),
-            readings=tuple(record.readings.values()),
-            windows=record.statistics(),
-            throttle_seconds=dict(record.throttle.seconds),
-            missing=record.capabilities_missing,
-            errors=dict(record.errors),
-            implausible_readings=record.implausible_readings,
-            overdue_call=self._overdue_call(record.subject, now_monotonic_seconds),
-        )
+        call = self._overdue_call(record.subject, now_monotonic_seconds)
+        return view_of(record, verdict, call)
 
     def _hidden(self, address: str) -> GpuView:
-        state, code = judge(
+        verdict = judge(
             Evidence(
                 hung=self.driver_hung,
                 paused=bool(self.paused),
@@ -313,18 +302,4 @@ class Ledger:
                 fresh=False,
             )
         )
-        return GpuView(
-            index=None,
-            uuid="",
-            pci_bus_id=address,
-            state=state,
-            code=code,
-            texts={},
-            readings=(),
-            windows={},
-            throttle_seconds={},
-            missing={},
-            errors={},
-            implausible_readings=0,
-            overdue_call=None,
-        )
+        return view_of_address(address, verdict)

@@ -11,6 +11,7 @@ import structlog
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.codes import ReturnCode, remedy_for
 from veo_exporter.gpu.crew import Tasks
+from veo_exporter.gpu.findings import Survey
 from veo_exporter.gpu.ledger import DRIVER, Ledger
 from veo_exporter.gpu.nodes import Nodes
 from veo_exporter.gpu.nvml import Line
@@ -18,6 +19,7 @@ from veo_exporter.gpu.reader import read_gpu
 from veo_exporter.gpu.readings import Cadence, Device
 from veo_exporter.gpu.record import Record
 from veo_exporter.gpu.roster import subject_of
+from veo_exporter.gpu.samples import read_samples
 from veo_exporter.gpu.schedule import Schedule
 from veo_exporter.gpu.session import (
     Answer,
@@ -60,6 +62,7 @@ class Plan:
         """The subjects of slow calls that are under way: nobody else is to ask about them."""
         self.closing_calls: list[ClosingCall] = []
         self.found_calls: list[Callable[[Device], None]] = []
+        self.surveys: dict[Cadence, list[Survey]] = {cadence: [] for cadence in Cadence}
         self.sessions = 0
         """How often the driver was opened and not yet given back."""
         self.reopened = 0
@@ -256,9 +259,15 @@ class Plan:
     def _read_task(
         self, device: Device, record: Record, cadence: Cadence, *, everything: bool
     ) -> Task[Outcome]:
+        with_samples = self._timing.reads_samples(cadence)
+
         def read(line: Line) -> Answer:
             skipped = () if everything else record.skipped(cadence)
-            reading = read_gpu(line, device, cadence, skipped, self._clock)
+            reading = read_gpu(
+                line, device, cadence, skipped, self._clock, surveys=self.surveys[cadence]
+            )
+            if with_samples:
+                reading = read_samples(line, device, reading, skipped, self._clock)
             return Answer(device=device, reading=reading, everything=everything)
 
         return Task(record.subject, self._timing.call_deadline_seconds, read)

@@ -2,14 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asking one GPU one group of questions."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from veo_exporter.catalog import MetricSpec
 from veo_exporter.clock import Clock
+from veo_exporter.gpu.answers import Nothing, Part
 from veo_exporter.gpu.codes import UNREADABLE, Meaning, meaning_of
+from veo_exporter.gpu.field_table import FIELDS
+from veo_exporter.gpu.fields import FUNCTION as FIELDS_FUNCTION
+from veo_exporter.gpu.fields import Field, ask_fields
+from veo_exporter.gpu.findings import Finding, Survey
 from veo_exporter.gpu.nvml import Line, NvmlError
-from veo_exporter.gpu.probes import PROBES, SURVEYS, TEXTS, Probe, Survey
+from veo_exporter.gpu.probes import PROBES, SURVEYS, Checks, Probe, plausible_limits
 from veo_exporter.gpu.readings import Cadence, Device, Failure, Reading, Row, Signal, WhyNot
+from veo_exporter.gpu.texts import read_texts
 
 _WHY_NOT = {Meaning.UNSUPPORTED: WhyNot.NOT_SUPPORTED, Meaning.FORBIDDEN: WhyNot.NOT_PERMITTED}
 FAILURES_OF_A_SILENT_GPU: Final = 2
@@ -29,27 +36,57 @@ class _Notes:
         self.code = 0
         self.answered = False
 
-    def take_parts(self, probe: Probe, parts: tuple[float | NvmlError | None, ...]) -> bool:
+    def take_parts(self, checks: Checks, parts: tuple[Part | None, ...]) -> bool:
         """Note an answer that has a code for each of its parts; gives whether to ask on."""
-        for (signal, low, high), part in zip(probe.checks, parts, strict=True):
+        for (signal, low, high), part in zip(checks, parts, strict=True):
             if isinstance(part, NvmlError):
-                if not self.take_failure((signal,), part):
+                if not self.take_failure((signal,), part, once=True):
                     return False
-            elif part is None:
+                continue
+            self.answered = True
+            if part is None:
                 self.missing[signal] = WhyNot.NOT_SUPPORTED
+            elif isinstance(part, Nothing):
+                continue
             elif low <= part <= high:
                 self.values[signal] = part
             else:
                 self.implausible += 1
         return True
 
-    def take_failure(self, signals: tuple[Signal, ...], error: NvmlError) -> bool:
-        """Note a failure; gives whether anything else is worth asking."""
+    def take_findings(self, findings: Iterable[Finding]) -> bool:
+        """Note what a survey found; gives whether to ask on."""
+        for signal, labels, part in findings:
+            if isinstance(part, NvmlError):
+                if not self.take_failure((signal,), part, once=True):
+                    return False
+                continue
+            self.answered = True
+            if isinstance(part, Nothing):
+                continue
+            low, high = plausible_limits(signal)
+            if not low <= part <= high:
+                self.implausible += 1
+            elif labels and isinstance(signal, MetricSpec):
+                self.rows.append((signal, labels, part))
+            else:
+                self.values[signal] = part
+        return True
+
+    def take_failure(
+        self, signals: tuple[Signal, ...], error: NvmlError, *, once: bool = False
+    ) -> bool:
+        """Note a failure; gives whether anything else is worth asking.
+
+        Parts of one answer that fail alike are one failure: it is calls that are counted.
+        """
         meaning = meaning_of(error.code)
         if meaning in _WHY_NOT:
             self.missing.update(dict.fromkeys(signals, _WHY_NOT[meaning]))
             return True
-        self.failures.append(Failure(function=error.function, code=error.code))
+        failure = Failure(function=error.function, code=error.code)
+        if not once or failure not in self.failures:
+            self.failures.append(failure)
         if meaning in _ENDS_THE_ROUND:
             self.code = error.code
             self.values.clear()
@@ -61,19 +98,28 @@ class _Notes:
 
 
 def read_gpu(
-    line: Line, device: Device, cadence: Cadence, skipped: Collection[Signal], clock: Clock
+    line: Line,
+    device: Device,
+    cadence: Cadence,
+    skipped: Collection[Signal],
+    clock: Clock,
+    *,
+    surveys: Sequence[Survey] = (),
 ) -> Reading:
-    """Read a group of signals, less those known to be missing.
+    """Read a group of signals, less those known to be missing; `surveys` come on top.
 
     One failure costs one value, unless it says that the GPU or the session is gone.
     """
     notes = _Notes()
     texts: dict[str, str] = {}
-    asked_all = _ask_probes(line, device, PROBES[cadence], skipped, notes) and _ask_surveys(
-        line, device, SURVEYS[cadence], skipped, notes
+    asked_all = (
+        _ask_probes(line, device, PROBES[cadence], skipped, notes)
+        and _ask_fields(line, device, FIELDS[cadence], skipped, notes)
+        and _ask_surveys(line, device, (*SURVEYS[cadence], *surveys), skipped, notes)
     )
     if asked_all and cadence is Cadence.STATIC:
-        texts = _read_texts(line, device, notes.failures)
+        texts, failures = read_texts(line, device)
+        notes.failures += failures
     answered = notes.answered or bool(texts)
     if not notes.code and not answered and len(notes.failures) >= FAILURES_OF_A_SILENT_GPU:
         # Not one question was answered: whatever the code, this GPU is not to be trusted.
@@ -109,11 +155,11 @@ def _ask_probes(
             continue
         try:
             numbers = probe.read(line, device.handle)
-            notes.answered = True
             if probe.partial:
-                if not notes.take_parts(probe, numbers):
+                if not notes.take_parts(probe.checks, numbers):
                     return False
                 continue
+            notes.answered = True
             for (signal, low, high), number in zip(probe.checks, numbers, strict=True):
                 if number is None:
                     notes.missing[signal] = WhyNot.NOT_SUPPORTED
@@ -130,6 +176,33 @@ def _ask_probes(
     return True
 
 
+def _ask_fields(
+    line: Line,
+    device: Device,
+    fields: tuple[Field, ...],
+    skipped: Collection[Signal],
+    notes: _Notes,
+) -> bool:
+    """As `_ask_probes`, all in one call."""
+    wanted = [one for one in fields if not all(signal in skipped for signal in one.signals)]
+    if not wanted:
+        return True
+    signals = tuple(signal for one in wanted for signal in one.signals)
+    unsupported = device.bookmarks.fields_unsupported
+    if not skipped:
+        # A sweep that asks for everything once more.
+        unsupported.clear()
+    try:
+        return all(
+            notes.take_parts(checks, parts)
+            for checks, parts in ask_fields(line, device.handle, wanted, unsupported)
+        )
+    except NvmlError as error:
+        return notes.take_failure(signals, error)
+    except Exception as error:  # noqa: BLE001, it costs these values and no others
+        return notes.take_failure(signals, NvmlError(FIELDS_FUNCTION, UNREADABLE, repr(error)))
+
+
 def _ask_surveys(
     line: Line,
     device: Device,
@@ -141,22 +214,11 @@ def _ask_surveys(
         if skipped and all(signal in skipped for signal in survey.signals):
             continue
         try:
-            notes.rows += survey.read(line, device)
-            notes.answered = True
+            if not notes.take_findings(survey.read(line, device)):
+                return False
         except NvmlError as error:
             if not notes.take_failure(survey.signals, error):
                 return False
         except Exception as error:  # noqa: BLE001, it costs these rows and no others
             notes.take_failure(survey.signals, NvmlError(line.function, UNREADABLE, repr(error)))
     return True
-
-
-def _read_texts(line: Line, device: Device, failures: list[Failure]) -> dict[str, str]:
-    texts = {}
-    for label, function in TEXTS.items():
-        try:
-            texts[label] = str(line.call(function, device.handle))
-        except NvmlError as error:
-            if meaning_of(error.code) not in _WHY_NOT:
-                failures.append(Failure(function=function, code=error.code))
-    return texts

@@ -65,6 +65,27 @@ class WhyNot(Enum):
     NOT_PERMITTED = "not_permitted"
 
 
+class GpuInstance(NamedTuple):
+    """A part of a GPU that is divided, with memory and engines of its own."""
+
+    id: int
+    mig_uuid: str
+    """Of its first compute instance: unlike the id, it is never used again."""
+
+
+@dataclass(slots=True)
+class ProcessNotes:
+    """What was last told of a GPU's processes."""
+
+    names: dict[int, str] = field(default_factory=dict)
+    """The name under which each is shown, by pid."""
+    folded: frozenset[str] = frozenset()
+    """Names that are shown as others."""
+    parts: set[tuple[str, str]] = field(default_factory=set)
+    """Names with the parts of the GPU that they were seen to use."""
+    newer_question_unsupported: bool = False
+
+
 @dataclass(slots=True)
 class Bookmarks:
     """Up to where a GPU's own buffers have been read in this session, by the thread that reads it."""
@@ -73,6 +94,11 @@ class Bookmarks:
     """The driver's time of the newest sample read, by type of sample."""
     processes_seen_microseconds: int = 0
     """Likewise for the utilization of processes."""
+    fields_unsupported: set[tuple[int, int]] = field(default_factory=set)
+    """Of nvmlDeviceGetFieldValues, the fields with their scopes that the board does not have."""
+    processes: ProcessNotes = field(default_factory=ProcessNotes)
+    gpu_instances: tuple[GpuInstance, ...] = ()
+    """What the GPU was divided into (MIG) when that was last asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +120,15 @@ class Failure:
     code: int
 
 
+class SampleBatch(NamedTuple):
+    """What the driver's buffer had of one signal: all that is newer than what was read before."""
+
+    since_microseconds: int
+    """The driver's time of the newest sample read before; 0 if none was in this session."""
+    rows: tuple[tuple[int, float], ...]
+    """The driver's time (wall clock) and the value, in the order of time."""
+
+
 class Reading(NamedTuple):
     """One GPU's group of signals: the values, how it went, and when.
 
@@ -113,6 +148,8 @@ class Reading(NamedTuple):
     """The return code that decides the GPU's state; 0 if nothing speaks against it."""
     rows: tuple[Row, ...] = ()
     """What is not known beforehand."""
+    samples: Mapping[MetricSpec, SampleBatch] | None = None
+    """Of signals that the driver keeps a buffer of; None if no buffer was asked for."""
 
     @property
     def succeeded(self) -> bool:
@@ -126,6 +163,28 @@ class Statistics:
     minimum: float
     mean: float
     peak: float
+
+
+class Spread(NamedTuple):
+    """For how long a signal had which values."""
+
+    seconds: tuple[float, ...]
+    """By the buckets of its histogram; the last is for what is above all bounds."""
+    integral: float
+    """The sum of each value by its seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """What all samples of a GPU came to since the start."""
+
+    seconds: Mapping[MetricSpec, float] = field(default_factory=dict)
+    """The integral over time, by signal."""
+    spreads: Mapping[MetricSpec, Spread] = field(default_factory=dict)
+    """By signal."""
+    throttle_busy_seconds: Mapping[str, float] = field(default_factory=dict)
+    gaps: Mapping[MetricSpec, int] = field(default_factory=dict)
+    """Of signals that the driver keeps a buffer of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +214,7 @@ class GpuView:
     errors: Mapping[tuple[str, int], int]
     implausible_readings: int
     overdue_call: OverdueCall | None
+    sampled: Sampled = field(default_factory=Sampled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

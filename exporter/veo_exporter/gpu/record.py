@@ -7,31 +7,20 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from veo_exporter.catalog import MetricSpec
-from veo_exporter.catalog.gpu import WINDOWS
+from veo_exporter.gpu.account import Folding, SampleAccount
 from veo_exporter.gpu.capability import capabilities_missing
 from veo_exporter.gpu.codes import Meaning, meaning_of
 from veo_exporter.gpu.readings import (
     Cadence,
     Device,
-    Raw,
     Reading,
     Signal,
     Statistics,
     WhyNot,
 )
-from veo_exporter.gpu.throttle import ThrottleClock
-from veo_exporter.gpu.window import TrailingWindow
 
 HANGS_FORGIVEN_AFTER_SECONDS: Final = 600.0
 """A GPU that hangs again and again is asked ever less often; this long without, and it is trusted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Folding:
-    """How samples are folded: the trailing window's length, and how long a sample may stand for."""
-
-    window_seconds: float
-    longest_step_seconds: float
 
 
 @dataclass(slots=True)
@@ -58,11 +47,10 @@ class Record:
     implausible_readings: int = 0
     texts: dict[str, str] = field(default_factory=dict)
     errors: dict[tuple[str, int], int] = field(default_factory=dict)
-    windows: dict[MetricSpec, TrailingWindow] = field(default_factory=dict)
-    throttle: ThrottleClock = field(init=False)
+    account: SampleAccount = field(init=False)
 
     def __post_init__(self) -> None:
-        self.throttle = ThrottleClock(self.folding.longest_step_seconds)
+        self.account = SampleAccount(self.folding)
 
     @property
     def newest(self) -> Reading | None:
@@ -115,8 +103,7 @@ class Record:
         if folding == self.folding:
             return
         self.folding = folding
-        self.windows.clear()
-        self.throttle.longest_step_seconds = folding.longest_step_seconds
+        self.account.refold(folding)
 
     def found(self, device: Device) -> None:
         """NVML gave us the GPU, perhaps again and at another index."""
@@ -149,9 +136,8 @@ class Record:
         self.implausible_readings += reading.implausible
         for failure in reading.failures:
             self.count_error(failure.function, failure.code)
+        self.account.take(reading)
         at = reading.finished_monotonic_seconds
-        if reading.cadence is Cadence.FAST:
-            self._fold_fast(at, reading.values)
         if self.hangs and at - self.hung_at_monotonic_seconds > HANGS_FORGIVEN_AFTER_SECONDS:
             self.hangs = 0
 
@@ -162,28 +148,7 @@ class Record:
             self.missing[reading.cadence] = missing
             self.capabilities_missing = capabilities_missing(self.missing.values())
 
-    def _fold_fast(self, at_monotonic_seconds: float, values: Mapping[Signal, float]) -> None:
-        reasons = values.get(Raw.CLOCK_EVENT_REASONS)
-        if reasons is not None:
-            self.throttle.add(at_monotonic_seconds, int(reasons))
-        for signal in WINDOWS:
-            value = values.get(signal)
-            if value is None:
-                continue
-            window = self.windows.get(signal)
-            if window is None:
-                window = self.windows[signal] = TrailingWindow(
-                    self.folding.window_seconds, self.folding.longest_step_seconds
-                )
-            window.add(at_monotonic_seconds, value)
-
     def statistics(self) -> dict[MetricSpec, Statistics]:
         """The trailing window of each fast signal that the newest fast reading has."""
         fast = self.readings.get(Cadence.FAST)
-        values = fast.values if fast else {}
-        found = (
-            (signal, window.statistics())
-            for signal, window in self.windows.items()
-            if signal in values
-        )
-        return {signal: statistics for signal, statistics in found if statistics}
+        return self.account.statistics(fast.values if fast else {})

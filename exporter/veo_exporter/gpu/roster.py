@@ -5,8 +5,9 @@
 from collections.abc import Iterable
 from typing import Final
 
+from veo_exporter.gpu.account import Folding
 from veo_exporter.gpu.nvml import Flight
-from veo_exporter.gpu.record import Folding, Record
+from veo_exporter.gpu.record import Record
 
 _BY_INDEX: Final = "index "
 

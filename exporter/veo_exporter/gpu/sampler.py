@@ -10,7 +10,7 @@ nothing is called until one call returns.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import structlog
@@ -18,6 +18,7 @@ import structlog
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.calls import CallTotals
 from veo_exporter.gpu.crew import Crew, Tasks
+from veo_exporter.gpu.findings import Survey
 from veo_exporter.gpu.ledger import DRIVER, Ledger
 from veo_exporter.gpu.memory import AddressMemory
 from veo_exporter.gpu.news import News
@@ -52,6 +53,8 @@ class Sampler:
     ) -> None:
         self.calls = CallTotals()
         self.pauses = Pauses(clock)
+        self._holders: list[Callable[[], Iterable[str]]] = []
+        self._readers: list[Callable[[Snapshot], None]] = []
         self._memory = memory
         self._pci_functions = pci_functions
         self._clock = clock
@@ -85,10 +88,23 @@ class Sampler:
         """Have something freed whenever a session is about to end; before it starts."""
         self._plan.closing_calls.append(call)
 
+    def ask_who_holds(self, calls: Callable[[], Iterable[str]]) -> None:
+        """Have somebody asked which of its calls are stuck in the driver, which therefore cannot be
+        given back; on the sampler's thread, before it starts."""
+        self._holders.append(calls)
+
+    def also_ask(self, cadence: Cadence, survey: Survey) -> None:
+        """Have every GPU asked this with a group of signals; before it starts."""
+        self._plan.surveys[cadence].append(survey)
+
     def when_found(self, call: Callable[[Device], None]) -> None:
         """Have somebody told of each GPU that a session finds, on the sampler's thread; before it
         starts."""
         self._plan.found_calls.append(call)
+
+    def when_published(self, call: Callable[[Snapshot], None]) -> None:
+        """Have somebody told of each snapshot, on the sampler's thread; before it starts."""
+        self._readers.append(call)
 
     def pause(self, seconds: float, patience_seconds: float) -> PauseStatus:
         """Give the driver back for so long, unless resumed; from any thread. Waits for that, but no
@@ -194,17 +210,18 @@ class Sampler:
         pause = self.pauses.current() if self._plan.pausing else None
         if pause is None:
             return
-        held = self._plan.sessions or not self._crew.alone or not self._crew.idle
-        status = PauseStatus(
-            pause=pause,
-            released=not held,
-            held_by=tuple(f"{call} ({about})" for about, call in self._crew.busy_elsewhere()),
-        )
+        calls = [f"{call} ({about})" for about, call in self._crew.busy_elsewhere()]
+        calls += self._calls_of_others()
+        held = self._plan.sessions or calls or not self._crew.alone or not self._crew.idle
+        status = PauseStatus(pause=pause, released=not held, held_by=tuple(calls))
         if status != self.pauses.status or not self._ledger.paused:
             self._ledger.paused = status.sentence
             self._publish()
             # Told after it is published: whoever waits for it may read the page at once.
             self.pauses.tell(status)
+
+    def _calls_of_others(self) -> list[str]:
+        return [call for holder in self._holders for call in holder()]
 
     def _standing(self) -> Standing[Any]:
         # While a session is being closed and opened, no tick may come in between.
@@ -217,7 +234,7 @@ class Sampler:
             self._bus = self._pci_functions()
         if self._plan.pausing:
             # While a call is stuck in the driver, closing would get stuck behind it.
-            closes = self._plan.sessions and self._crew.alone
+            closes = self._plan.sessions and self._crew.alone and not self._calls_of_others()
             return [self._plan.closing_task(self._timing.call_deadline_seconds)] if closes else []
         driver_stuck = any(stuck.subject == DRIVER for stuck in self._crew.stuck)
         return self._plan.tasks_for(due, driver_stuck=driver_stuck)
@@ -284,9 +301,19 @@ class Sampler:
         self._found_something = False
         self.latest = self._ledger.snapshot(now, self._bus, self._expected)
         self._news.tell(self.latest)
+        self._tell_readers()
         if self._memory is not None:
             self._memory.learn(self._ledger.addresses())
             self._ledger.remembered = self._memory.gpus
+
+    def _tell_readers(self) -> None:
+        for read in list(self._readers):
+            try:
+                read(self.latest)
+            except Exception:
+                # It must not end the sampling; what it has to say grows old, and is withdrawn.
+                self._readers.remove(read)
+                log.exception("a reader of snapshots has failed and is told of no more")
 
     def _close(self) -> None:
         """Give the session back, unless something is stuck: it would keep this thread as well."""

@@ -11,8 +11,8 @@ from veo_exporter.gpu.codes import UNREADABLE, Meaning, meaning_of
 from veo_exporter.gpu.nodes import Nodes
 from veo_exporter.gpu.nvml import Line, NvmlError
 from veo_exporter.gpu.presence import kernel_pci_address
-from veo_exporter.gpu.probes import DRIVER_TEXTS
 from veo_exporter.gpu.readings import Device, Reading
+from veo_exporter.gpu.texts import DRIVER_TEXTS
 
 log = structlog.get_logger(__name__)
 

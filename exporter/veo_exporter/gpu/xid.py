@@ -52,6 +52,8 @@ class XidTallies:
 
     def __init__(self, known: Collection[int]) -> None:
         self.by_gpu: dict[str, dict[str, Tally]] = {}
+        self.newest: dict[str, int] = {}
+        """The last number of each GPU, by its address."""
         self.revision = 0
         self._known = frozenset(known)
         self._unknown: set[int] = set()
@@ -67,6 +69,7 @@ class XidTallies:
         labels = self.by_gpu.setdefault(address, {})
         tally = labels.setdefault(self.label_of(sighting.code), Tally())
         tally.count += 1
+        self.newest[address] = sighting.code
         tally.last_unix_seconds = max(tally.last_unix_seconds, sighting.at_unix_seconds)
         self.revision += 1
         return True

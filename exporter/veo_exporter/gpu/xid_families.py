@@ -33,7 +33,7 @@ class XidSource:
         last: dict[tuple[str, str, str], float] = {}
         names = {gpu.pci_bus_id: gpu for gpu in self._gpus()}
         for gpu in names.values():
-            if self._watched(gpu):
+            if gpu.uuid and self._watched(gpu):
                 # Zero says that somebody would have told us.
                 counts.update({(gpu.gpu, gpu.uuid, seed): 0 for seed in self._seeds})
         for address, tallies in self._tallies.by_gpu.items():

@@ -7,11 +7,14 @@ old driver.
 """
 
 import time
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, Final
 
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.codes import ReturnCode
+from veo_exporter.simulate.board import SLOWDOWN_CELSIUS, STEADY
+from veo_exporter.simulate.fields import answer_fields
 from veo_exporter.simulate.node import (
     Activity,
     activity_of,
@@ -22,7 +25,7 @@ from veo_exporter.simulate.node import (
 from veo_exporter.simulate.scenario import Scenario
 
 GIB: Final = 1024**3
-_CLOCK_SM: Final = 1
+_CLOCK_MEM: Final = 2
 _POLL_SECONDS: Final = 0.05
 _GPUS_OF_A_DOMAIN: Final = 8
 
@@ -51,6 +54,21 @@ class SimulatedNvml:
         if not driver_loaded(self._scenario, self._elapsed):
             return frozenset()
         return frozenset(pci_address(gpu) for gpu in range(self._scenario.gpus))
+
+    def __getattr__(self, name: str) -> Any:
+        """The functions whose answer never changes."""
+        answer = STEADY.get(name)
+        if answer is None:
+            raise AttributeError(name)
+
+        def ask(gpu: int, *arguments: int) -> Any:
+            self._ask(gpu, name)
+            value = answer(self._scenario.board, *arguments)
+            if value is None:
+                raise SimulatedNvmlError(ReturnCode.NOT_SUPPORTED)
+            return value
+
+        return ask
 
     @property
     def _elapsed(self) -> float:
@@ -137,7 +155,7 @@ class SimulatedNvml:
     def nvmlDeviceGetClockInfo(self, gpu: int, kind: int) -> int:
         activity = self._doing(gpu, "nvmlDeviceGetClockInfo")
         board = self._scenario.board
-        if kind != _CLOCK_SM:
+        if kind == _CLOCK_MEM:
             return board.memory_clock_megahertz
         held_down = bool(condition_of(self._scenario, gpu, self._elapsed).throttle_mask)
         share = 0.6 if held_down else 1.0 if activity.utilization > 0 else 0.17
@@ -146,7 +164,7 @@ class SimulatedNvml:
     def nvmlDeviceGetMaxClockInfo(self, gpu: int, kind: int) -> int:
         self._ask(gpu, "nvmlDeviceGetMaxClockInfo")
         board = self._scenario.board
-        return board.sm_clock_max_megahertz if kind == _CLOCK_SM else board.memory_clock_megahertz
+        return board.memory_clock_megahertz if kind == _CLOCK_MEM else board.sm_clock_max_megahertz
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, gpu: int) -> int:
         self._ask(gpu, "nvmlDeviceGetCurrentClocksEventReasons")
@@ -159,6 +177,18 @@ class SimulatedNvml:
     def nvmlDeviceGetDecoderUtilization(self, gpu: int) -> tuple[int, int]:
         activity = self._doing(gpu, "nvmlDeviceGetDecoderUtilization")
         return round(100 * activity.decoder_utilization), 167_000
+
+    def nvmlDeviceGetPerformanceState(self, gpu: int) -> int:
+        activity = self._doing(gpu, "nvmlDeviceGetPerformanceState")
+        return 0 if activity.utilization > 0 else 2
+
+    def nvmlDeviceGetMarginTemperature(self, gpu: int) -> int:
+        activity = self._doing(gpu, "nvmlDeviceGetMarginTemperature")
+        return round(SLOWDOWN_CELSIUS - activity.temperature_celsius)
+
+    def nvmlDeviceGetFieldValues(self, gpu: int, asked: Sequence[tuple[int, int]]) -> bytes:
+        self._ask(gpu, "nvmlDeviceGetFieldValues")
+        return answer_fields(self._scenario, gpu, self._elapsed, asked)
 
     def _listed(self) -> list[int]:
         return [

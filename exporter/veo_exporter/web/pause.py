@@ -61,11 +61,10 @@ def _answer(said: Said) -> web.Response:
 
 def _query_fault(request: web.Request, *known: str) -> str:
     """What is wrong with the names of the parameters: one that was ignored would be believed."""
-    names = list(request.query)
-    for name in names:
+    for name in request.query:
         if name not in known:
             takes = f"{', '.join(known)} only" if known else "none"
             return f"{name[:40]}: no such parameter; {request.path} takes {takes}"
-        if names.count(name) > 1:
+        if len(request.query.getall(name)) > 1:
             return f"{name}: stands twice"
     return ""

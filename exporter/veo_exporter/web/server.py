@@ -6,15 +6,17 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from veo_exporter.errors import BadConfig, ListenFailed
+from veo_exporter.web.advice import PATH as ADVICE_PATH
+from veo_exporter.web.advice import USUAL_ADVICE_ANSWERS, advice_handler
 from veo_exporter.web.doors import Refusal, guard
 from veo_exporter.web.events import PATH as EVENTS_PATH
 from veo_exporter.web.landing import Landing, render_landing
@@ -42,6 +44,7 @@ USUAL_ANSWERS: Final = (
     ("/-/reload", "400"),
     ("/-/reload", "403"),
     *USUAL_PAUSE_ANSWERS,
+    *USUAL_ADVICE_ANSWERS,
     *((EVENTS_PATH, code) for code in ("202", "400", "403", "413", "415", "429")),
     ("/", "200"),
     ("/", "403"),
@@ -64,6 +67,7 @@ class Answers:
     """Empty while the process is well, else what is wrong with it."""
     withdrawn: Callable[[], list[str]]
     landing: Callable[[], Landing]
+    advice: Callable[[], Mapping[str, Any]]
     events: Callable[[web.Request], Awaitable[web.Response]]
     reload: Callable[[], Awaitable[None]]
     """Raises BadConfig if the new configuration is refused."""
@@ -147,6 +151,7 @@ def build_application(answers: Answers) -> web.Application:
     ):
         application.router.add_post(path, by_socket_alone(handler, answers.count_refusal))
     application.router.add_post(EVENTS_PATH, answers.events)
+    application.router.add_get(ADVICE_PATH, advice_handler(answers.advice))
     application.router.add_get("/", landing)
     return application
 

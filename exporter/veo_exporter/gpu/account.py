@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""What all samples of one GPU come to. Sessions come and go; this stays with the GPU."""
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from veo_exporter.catalog import MetricSpec
+from veo_exporter.catalog.gpu import UTILIZATION, WINDOWS
+from veo_exporter.catalog.gpu_samples import BUSY, BUSY_FROM_RATIO, HISTOGRAMS
+from veo_exporter.gpu.fold import SignalFold
+from veo_exporter.gpu.histogram import TimeHistogram
+from veo_exporter.gpu.readings import Cadence, Raw, Reading, Sampled, Signal, Statistics
+from veo_exporter.gpu.throttle import ThrottleClock
+from veo_exporter.gpu.window import TrailingWindow
+
+MAX_UNFOLDED_READINGS: Final = 64
+"""A second has fifty at most, and each second they are folded to be published."""
+_ENGINES: Final = tuple(signal for signal in BUSY if signal not in WINDOWS)
+"""Signals of the full sweep that are summed up over time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """How samples are folded: the trailing window's length, and how long a sample may stand for."""
+
+    window_seconds: float
+    longest_step_seconds: float
+    longest_full_step_seconds: float = 15.0
+    """Likewise for signals of the full sweep."""
+
+
+class SampleAccount:
+    """Folds readings: each signal by itself, and the reasons why clocks were held down."""
+
+    def __init__(self, folding: Folding) -> None:
+        self._throttle = ThrottleClock(folding.longest_step_seconds)
+        self._throttle_busy = ThrottleClock(folding.longest_step_seconds)
+        self._folding = folding
+        self._folds: dict[MetricSpec, SignalFold] = {}
+        self._unfolded: list[Reading] = []
+
+    def refold(self, folding: Folding) -> None:
+        """Fold in another way from now on: windows begin anew, everything else goes on."""
+        self.settle()
+        self._folding = folding
+        for signal, fold in self._folds.items():
+            fold.longest_step_seconds = self._longest_step_of(signal)
+            fold.window = self._window_of(signal)
+        for clock in (self._throttle, self._throttle_busy):
+            clock.longest_step_seconds = folding.longest_step_seconds
+
+    def take(self, reading: Reading) -> None:
+        """Take a reading in."""
+        if reading.cadence is Cadence.FAST:
+            # Up to fifty times a second; what is published once a second is folded once a second.
+            self._unfolded.append(reading)
+            if len(self._unfolded) >= MAX_UNFOLDED_READINGS:
+                self.settle()
+        elif reading.cadence is Cadence.FULL:
+            self._fold_signals(_ENGINES, (reading,))
+
+    def settle(self) -> None:
+        """Fold what was read since it was last done."""
+        readings, self._unfolded = self._unfolded, []
+        if not readings:
+            return
+        self._fold_signals(WINDOWS, readings)
+        for reading in readings:
+            reasons = reading.values.get(Raw.CLOCK_EVENT_REASONS)
+            if reasons is None:
+                continue
+            at, mask = reading.finished_monotonic_seconds, int(reasons)
+            self._throttle.add(at, mask)
+            busy = reading.values.get(UTILIZATION, 0.0) >= BUSY_FROM_RATIO
+            self._throttle_busy.add(at, mask if busy else 0)
+
+    def _fold_signals(self, signals: Iterable[MetricSpec], readings: Sequence[Reading]) -> None:
+        """Fold readings in the order of time, all of one group."""
+        if any(reading.samples for reading in readings):
+            for reading in readings:
+                self._fold_with_samples(signals, reading)
+            return
+        times = [reading.finished_monotonic_seconds for reading in readings]
+        for signal in signals:
+            try:
+                values = [reading.values[signal] for reading in readings]
+            except KeyError:
+                # Not in each of them: few boards, and then few readings.
+                for reading in readings:
+                    self._fold_with_samples((signal,), reading)
+            else:
+                self._fold_of(signal).add(times, values, readings[-1].finished_unix_seconds)
+
+    def _fold_with_samples(self, signals: Iterable[MetricSpec], reading: Reading) -> None:
+        at, unix = reading.finished_monotonic_seconds, reading.finished_unix_seconds
+        for signal in signals:
+            batch = reading.samples.get(signal) if reading.samples else None
+            value = reading.values.get(signal)
+            if batch is not None:
+                self._fold_of(signal).take(batch, value, at, unix)
+            elif value is not None:
+                self._fold_of(signal).add((at,), (value,), unix)
+
+    def _fold_of(self, signal: MetricSpec) -> SignalFold:
+        fold = self._folds.get(signal)
+        if fold is None:
+            bounds = HISTOGRAMS[signal].buckets if signal in HISTOGRAMS else ()
+            fold = self._folds[signal] = SignalFold(
+                self._longest_step_of(signal),
+                self._window_of(signal),
+                TimeHistogram(bounds) if bounds else None,
+            )
+        return fold
+
+    def _longest_step_of(self, signal: MetricSpec) -> float:
+        folding = self._folding
+        in_fast = signal in WINDOWS
+        return folding.longest_step_seconds if in_fast else folding.longest_full_step_seconds
+
+    def _window_of(self, signal: MetricSpec) -> TrailingWindow | None:
+        if signal not in WINDOWS:
+            return None
+        return TrailingWindow(self._folding.window_seconds, self._folding.longest_step_seconds)
+
+    def statistics(self, shown: Container[Signal]) -> dict[MetricSpec, Statistics]:
+        """The trailing window of each fast signal among these."""
+        self.settle()
+        found = (
+            (signal, fold.window.statistics())
+            for signal, fold in self._folds.items()
+            if signal in shown and fold.window is not None
+        )
+        return {signal: statistics for signal, statistics in found if statistics}
+
+    @property
+    def throttle_seconds(self) -> dict[str, float]:
+        """For how long the clocks were held down, by reason."""
+        self.settle()
+        return dict(self._throttle.seconds)
+
+    def sampled(self) -> Sampled:
+        """What all samples came to since the start."""
+        self.settle()
+        return Sampled(
+            seconds={
+                signal: self._folds[signal].integral for signal in BUSY if signal in self._folds
+            },
+            spreads={
+                signal: fold.histogram.spread()
+                for signal, fold in self._folds.items()
+                if fold.histogram is not None
+            },
+            throttle_busy_seconds=dict(self._throttle_busy.seconds),
+            gaps={
+                signal: fold.gaps for signal, fold in self._folds.items() if fold.gaps is not None
+            },
+        )
