@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happened between two samples of ours, by the whole program."""
 
+import time
+
 from tests.conftest import StartDaemon
 from tests.daemon import Page
 from tests.fake_nvml import FakeNode, FakeSamples
@@ -77,3 +79,26 @@ def test_busy_seconds_go_on_by_uuid_when_the_driver_is_loaded_anew(
     watched = (page.value(COUNT, uuid=uuid) or 0) / 1000
     assert busy(page) <= watched
     assert page.value("veo_gpu_sample_gaps_total", uuid=uuid, metric=UTILIZATION) == 0
+
+
+def test_a_buffer_whose_call_hangs_is_read_anew(node: FakeNode, start: StartDaemon) -> None:
+    daemon = start(ONCE_A_SECOND)
+    node.gpus[1].hang("nvmlDeviceGetSamples")
+    page = daemon.wait_for(lambda page: page.states().get("1") == "hung")
+    daemon.wait_for(
+        lambda page: (
+            page.value(
+                "veo_gpu_nvml_call_in_flight_seconds", gpu="1", function="nvmlDeviceGetSamples"
+            )
+            is not None
+            and page.states().get("0") == "ok"
+        )
+    )
+    before = page.value(BUSY, gpu="1") or 0.0
+    node.gpus[1].release("nvmlDeviceGetSamples")
+    page = daemon.wait_for(lambda page: (page.value(BUSY, gpu="1") or 0.0) >= before + 1.5)
+    elapsed = time.monotonic() - daemon.started_monotonic
+    watched = (page.value(COUNT, gpu="1") or 0.0) / 1000
+    # What the buffer had kept meanwhile is counted, and none of it twice.
+    assert watched <= elapsed
+    assert (page.value(BUSY, gpu="1") or 0.0) <= watched

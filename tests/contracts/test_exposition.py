@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.conftest import QUICK
 from tests.daemon import Daemon, Page
 from tests.fake_nvml import FakeNode
-from tests.gpu.boards import with_everything
+from tests.gpu.boards import divide, with_everything
 from tests.kubernetes.kubelet import FakeKubelet, Held
 from veo_exporter.catalog import CATALOG, Kind
 
@@ -35,6 +35,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     node.write_sysfs(folder / "sys")
     with_everything(node.gpus[0])
     node.gpus[1].unsupport("nvmlDeviceGetEncoderUtilization")
+    divide(node.gpus[1])
     node.gpus[2].hang("nvmlDeviceGetMaxClockInfo")
     kubelet = FakeKubelet(folder / "kubelet.sock").holds(
         Held("render-0", {"nvidia.com/gpu": [node.gpus[0].uuid, f"{node.gpus[1].uuid}::0"]}),
@@ -53,10 +54,15 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
                 and len(page.values("veo_gpu_energy_joules_total")) == 3
                 and len(page.values("veo_gpu_board_info")) == 2
                 and len(page.values("veo_gpu_pod_info")) == 3
+                and page.values("veo_gpu_mig_profiling_active_ratio") != []
+                and page.values("veo_gpu_profiling_active_ratio", gpu="0") != []
+                and len(page.values("veo_gpu_recommended_frame_rate_hertz")) == 2
             )
         )
         node.send_xid(0, 79)
-        running.wait_for(lambda page: page.value("veo_gpu_xid_errors_total", gpu="0", xid="79") == 1)
+        running.wait_for(
+            lambda page: page.value("veo_gpu_xid_errors_total", gpu="0", xid="79") == 1
+        )
         yield running
 
 

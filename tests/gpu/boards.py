@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boards of four kinds as fake GPUs: what each supports, by its data sheet and NVML's documentation."""
 
-from tests.fake_nvml.gpu import FakeEncoderSession, FakeField, FakeGpu, h100
+from tests.fake_nvml.gpu import FakeEncoderSession, FakeField, FakeGpu, FakeMigDevice, h100
 
 ALL_LINKS = 0xFFFFFFFF
 H264, HEVC, AV1 = range(3)
@@ -142,5 +142,24 @@ def with_everything(gpu: FakeGpu) -> FakeGpu:
                 (field_id, ALL_LINKS): FakeField(0)
                 for field_id in (206, 207, 208, 209, 210, 211, 212, 214, 219, 221)
             },
+        },
+    )
+
+
+def divide(gpu: FakeGpu) -> FakeGpu:
+    """Switch MIG on: two GPU instances of three sevenths each, one of them with two compute instances."""
+    half = {"memory_total_bytes": 42_949_672_960, "gpu_slices": 3}
+    return gpu.set(
+        mig_mode=1,
+        mig_mode_pending=1,
+        mig_devices=[
+            FakeMigDevice(0, "MIG-0a", 1, 0, memory_used_bytes=1 << 30, compute_slices=1, **half),
+            FakeMigDevice(1, "MIG-0b", 1, 1, memory_used_bytes=1 << 30, compute_slices=2, **half),
+            FakeMigDevice(2, "MIG-0c", 2, 0, memory_used_bytes=2 << 30, compute_slices=3, **half),
+        ],
+        mig_gpm={
+            (instance, metric): 10 * instance
+            for instance in (1, 2)
+            for metric in (1, 2, 3, 5, 10, 20, 21)
         },
     )

@@ -144,6 +144,25 @@ def test_folding_in_lumps_is_folding_one_by_one() -> None:
     assert lumps.sampled().spreads[catalog.POWER].integral == pytest.approx(one_by_one.integral)
 
 
+def test_reasons_in_lumps_are_reasons_one_by_one() -> None:
+    lumps, singly = SampleAccount(FOLDING), SampleAccount(FOLDING)
+    for number in range(90):
+        # Held down from 2 s to 3 s and from 5 s to 6 s, and else idle or not held down at all.
+        mask = SW_POWER_CAP if number // 10 in (2, 5) else number % 2
+        values: dict[Signal, float] = {
+            Raw.CLOCK_EVENT_REASONS: mask,
+            catalog.UTILIZATION: 1.0 if number < 40 else 0.0,
+        }
+        for account in (lumps, singly):
+            take(account, 1000 + number / 10, values)
+        singly.settle()
+        if number % 10 == 9:
+            lumps.settle()
+    for account in (lumps, singly):
+        assert account.throttle_seconds["sw_power_cap"] == pytest.approx(2.0)
+        assert account.sampled().throttle_busy_seconds["sw_power_cap"] == pytest.approx(1.0)
+
+
 def test_other_folding_goes_on_counting(account: SampleAccount) -> None:
     for at in (1000, 1001):
         take(account, at, {catalog.UTILIZATION: 1.0})

@@ -316,7 +316,7 @@ def test_mig_takes_utilization_away_and_leaves_the_rest(read: Read) -> None:
 def test_a_board_with_everything_has_no_capability_rows(read: Read) -> None:
     readings = read(boards.with_everything(boards.data_centre()))
     assert missing(readings) == {}
-    assert {signal for one in readings.values() for signal in one.values} == set(SIGNALS)
+    assert set(SIGNALS) <= {signal for one in readings.values() for signal in one.values}
 
 
 CALLS_OF_A_FULL_SWEEP = {

@@ -10,12 +10,15 @@ from tests.gpu.conftest import reading_of, snapshot_of, view_of
 from veo_exporter.catalog import CATALOG, MetricSpec
 from veo_exporter.catalog import exporter as exporter_catalog
 from veo_exporter.catalog import gpu as catalog
+from veo_exporter.catalog import gpu_board as board
+from veo_exporter.catalog import gpu_health as health
 from veo_exporter.gpu.families import GpuSource
 from veo_exporter.gpu.readings import (
     Cadence,
     Driver,
     OverdueCall,
     Raw,
+    Signal,
     Snapshot,
     State,
     Statistics,
@@ -128,6 +131,28 @@ def test_info_rows() -> None:
     assert ("0", "GPU-1", "0000:01:00.0", "NVIDIA H100", "") in rows(
         snapshot_of(unread), catalog.GPU_INFO
     )
+
+
+def test_what_a_repair_order_asks_for() -> None:
+    texts = {"name": "NVIDIA L4", "brand": "NVIDIA", "architecture": "Ada", "serial": "1324"}
+    assert rows(snapshot_of(view_of(texts=texts)), board.BOARD_INFO) == {
+        ("0", "GPU-1", "NVIDIA", "Ada", "", "", "1324"): 1
+    }
+    # Nothing of it was told: a row of empty labels would say nothing either.
+    unread = view_of(texts={"name": "NVIDIA L4"})
+    assert rows(snapshot_of(unread), board.BOARD_INFO) == {}
+
+
+def test_a_series_has_its_labels_after_those_of_the_gpu() -> None:
+    values: dict[Signal, float] = {
+        health.ECC_ERRORS.series("corrected", "sram"): 4.0,
+        health.ECC_ERRORS.series("uncorrected", "sram"): 0.0,
+    }
+    reading = reading_of(Cadence.FULL, values=values)
+    assert rows(snapshot_of(view_of(readings=(reading,))), health.ECC_ERRORS) == {
+        ("0", "GPU-1", "corrected", "sram"): 4.0,
+        ("0", "GPU-1", "uncorrected", "sram"): 0.0,
+    }
 
 
 def test_windows_come_and_go_with_their_signal() -> None:

@@ -18,8 +18,9 @@ from veo_exporter.gpu.readings import Cadence, Device, Failure, Raw, Reading, Si
 
 
 def signals_of(cadence: Cadence) -> set[Signal]:
-    questions = (*PROBES[cadence], *FIELDS[cadence], *SURVEYS[cadence])
-    return {signal for question in questions for signal in question.signals}
+    found: set[Signal] = {signal for probe in PROBES[cadence] for signal in probe.signals}
+    found |= {signal for one in FIELDS[cadence] for signal in one.signals}
+    return found | {signal for survey in SURVEYS[cadence] for signal in survey.signals}
 
 
 FAST_SIGNALS = signals_of(Cadence.FAST)

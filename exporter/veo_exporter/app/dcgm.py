@@ -4,15 +4,14 @@
 
 import socket
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from veo_exporter.config import DcgmNames, Gpu
 from veo_exporter.exposition import Source
 from veo_exporter.gpu import Sampler
 
-
-def dcgm_settings(settings: Gpu) -> tuple[str, ...]:
-    """What the names depend on; it is fixed while the exporter runs."""
-    return (settings.dcgm_names, settings.dcgm_uuid_label, settings.dcgm_hostname_label)
+DCGM_SETTINGS: Final = ("dcgm_names", "dcgm_uuid_label", "dcgm_hostname_label")
+"""What the names depend on, all under gpu; it is fixed while the exporter runs."""
 
 
 def dcgm_sources(

@@ -14,7 +14,7 @@ import structlog
 
 import veo_exporter
 from veo_exporter.app.advice import AdviceDesk
-from veo_exporter.app.dcgm import dcgm_settings, dcgm_sources
+from veo_exporter.app.dcgm import DCGM_SETTINGS, dcgm_sources
 from veo_exporter.app.gpu_work import DROPPED_SEEDS as GPU_WORK_DROPPED
 from veo_exporter.app.gpu_work import GpuWork
 from veo_exporter.app.kernel import DROPPED_SEEDS as KERNEL_DROPPED
@@ -219,10 +219,10 @@ class App:
             ),
             "gpu.sysfs_root": (self.settings.gpu.sysfs_root, settings.gpu.sysfs_root),
             "gpu.device_root": (self.settings.gpu.device_root, settings.gpu.device_root),
-            "gpu.dcgm_names, gpu.dcgm_uuid_label and gpu.dcgm_hostname_label": (
-                dcgm_settings(self.settings.gpu),
-                dcgm_settings(settings.gpu),
-            ),
+            **{
+                f"gpu.{name}": (getattr(self.settings.gpu, name), getattr(settings.gpu, name))
+                for name in DCGM_SETTINGS
+            },
             "state": (self.settings.state, settings.state),
             "kernel": (self.settings.kernel, settings.kernel),
             "log": (self.settings.log, settings.log),

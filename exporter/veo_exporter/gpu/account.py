@@ -12,7 +12,7 @@ from veo_exporter.catalog.gpu_samples import BUSY, BUSY_FROM_RATIO, HISTOGRAMS
 from veo_exporter.gpu.fold import SignalFold
 from veo_exporter.gpu.histogram import TimeHistogram
 from veo_exporter.gpu.readings import Cadence, Raw, Reading, Sampled, Signal, Statistics
-from veo_exporter.gpu.throttle import ThrottleClock
+from veo_exporter.gpu.throttle import IDLE, ThrottleClock
 from veo_exporter.gpu.window import TrailingWindow
 
 MAX_UNFOLDED_READINGS: Final = 64
@@ -67,11 +67,17 @@ class SampleAccount:
         if not readings:
             return
         self._fold_signals(WINDOWS, readings)
-        for reading in readings:
-            reasons = reading.values.get(Raw.CLOCK_EVENT_REASONS)
-            if reasons is None:
-                continue
-            at, mask = reading.finished_monotonic_seconds, int(reasons)
+        self._fold_reasons(
+            [reading for reading in readings if Raw.CLOCK_EVENT_REASONS in reading.values]
+        )
+
+    def _fold_reasons(self, readings: Sequence[Reading]) -> None:
+        masks = [int(reading.values[Raw.CLOCK_EVENT_REASONS]) for reading in readings]
+        if masks and max(masks) <= IDLE:
+            # Nothing held the clocks down, as mostly: how far it was watched is all there is to say.
+            readings, masks = readings[-1:], masks[-1:]
+        for reading, mask in zip(readings, masks, strict=True):
+            at = reading.finished_monotonic_seconds
             self._throttle.add(at, mask)
             busy = reading.values.get(UTILIZATION, 0.0) >= BUSY_FROM_RATIO
             self._throttle_busy.add(at, mask if busy else 0)
@@ -111,6 +117,7 @@ class SampleAccount:
                 self._longest_step_of(signal),
                 self._window_of(signal),
                 TimeHistogram(bounds) if bounds else None,
+                sums=signal in BUSY,
             )
         return fold
 

@@ -6,9 +6,9 @@ A sweep is the first reading in each interval of a full sweep. Three of them in 
 before anything is said, and the readings between them too.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 HIGH_HERTZ: Final = 120
 MEDIUM_HERTZ: Final = 60
@@ -19,7 +19,10 @@ GIB: Final = 1024**3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """Where the steps are. The shares are of the memory that programs can have: used and free."""
+    """Where the steps are. The shares are of the memory that programs can have: used and free.
+
+    They are exact, so that a threshold has two sides and nothing between them.
+    """
 
     medium_from: Fraction = Fraction(60, 100)
     low_above: Fraction = Fraction(85, 100)
@@ -30,25 +33,21 @@ class Ladder:
     pressure_free_bytes: int = 3 * GIB // 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryReading:
+class MemoryReading(NamedTuple):
     """How full a GPU's memory was, and when."""
 
-    used_bytes: float
-    free_bytes: float
+    used_bytes: int
+    free_bytes: int
     at_unix_seconds: float
     at_monotonic_seconds: float
 
     @property
     def used_share(self) -> Fraction:
-        """Exact, so that a threshold has two sides and nothing between them."""
-        used = Fraction(self.used_bytes)
-        available = used + Fraction(self.free_bytes)
-        return used / available if available else Fraction(0)
+        """Of what programs can have, which is not nothing."""
+        return Fraction(self.used_bytes, self.used_bytes + self.free_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class Streak:
+class Streak(NamedTuple):
     """Sweeps in a row in which something held."""
 
     sweeps: int = 0
@@ -65,8 +64,7 @@ class Streak:
 NONE_YET: Final = Streak()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
+class Advice(NamedTuple):
     """What is advised for one GPU, and what is about to be."""
 
     reading: MemoryReading
@@ -85,15 +83,17 @@ class Advice:
 
 def advance(before: Advice | None, reading: MemoryReading, ladder: Ladder) -> Advice:
     """The advice after one more reading; `before` is None if there was none that still holds."""
-    advice = Advice(reading=reading) if before is None else replace(before, reading=reading)
+    advice = Advice(reading) if before is None else before._replace(reading=reading)
     return _judge_pressure(_judge_rate(advice, ladder), ladder)
 
 
 def _judge_rate(advice: Advice, ladder: Ladder) -> Advice:
     reading, current = advice.reading, advice.frame_rate_hertz
-    wanted = wanted_hertz(reading.used_share, current, ladder)
+    wanted = wanted_hertz(reading, current, ladder)
     if wanted == current:
-        return replace(advice, next_hertz=None, streak=NONE_YET)
+        if advice.next_hertz is None:
+            return advice
+        return advice._replace(next_hertz=None, streak=NONE_YET)
     streak, target = advice.streak, wanted
     if advice.next_hertz is not None:
         if _same_way(current, advice.next_hertz, wanted):
@@ -102,9 +102,8 @@ def _judge_rate(advice: Advice, ladder: Ladder) -> Advice:
             streak = NONE_YET
     streak = streak.extended(reading.at_monotonic_seconds, ladder.sweep_seconds)
     if streak.sweeps < ladder.sweeps:
-        return replace(advice, next_hertz=target, streak=streak)
-    return replace(
-        advice,
+        return advice._replace(next_hertz=target, streak=streak)
+    return advice._replace(
         frame_rate_hertz=target,
         since_unix_seconds=reading.at_unix_seconds,
         next_hertz=None,
@@ -112,21 +111,24 @@ def _judge_rate(advice: Advice, ladder: Ladder) -> Advice:
     )
 
 
-def wanted_hertz(used: Fraction, current: int | None, ladder: Ladder) -> int:
+def wanted_hertz(reading: MemoryReading, current: int | None, ladder: Ladder) -> int:
     """The step of the ladder; inside the hysteresis, the present one."""
-    plain = _step(used, ladder.medium_from, ladder.low_above)
+    plain = _step(reading, ladder.medium_from, ladder.low_above)
     if current is None or plain <= current:
         return plain
     climbed = _step(
-        used, ladder.medium_from - ladder.hysteresis, ladder.low_above - ladder.hysteresis
+        reading, ladder.medium_from - ladder.hysteresis, ladder.low_above - ladder.hysteresis
     )
     return max(climbed, current)
 
 
-def _step(used: Fraction, medium_from: Fraction, low_above: Fraction) -> int:
-    if used > low_above:
+def _step(reading: MemoryReading, medium_from: Fraction, low_above: Fraction) -> int:
+    # As whole numbers: a fraction made for each reading takes twenty times as long.
+    used, available = reading.used_bytes, reading.used_bytes + reading.free_bytes
+    if used * low_above.denominator > low_above.numerator * available:
         return LOW_HERTZ
-    return MEDIUM_HERTZ if used >= medium_from else HIGH_HERTZ
+    from_there = used * medium_from.denominator >= medium_from.numerator * available
+    return MEDIUM_HERTZ if from_there else HIGH_HERTZ
 
 
 def _same_way(current: int | None, one: int, other: int) -> bool:
@@ -142,14 +144,15 @@ def _nearer(current: int | None, one: int, other: int) -> int:
 def _judge_pressure(advice: Advice, ladder: Ladder) -> Advice:
     reading = advice.reading
     if reading.free_bytes >= ladder.pressure_free_bytes:
-        return replace(
-            advice, pressure=False, pressure_since_unix_seconds=None, pressure_streak=NONE_YET
+        if not advice.pressure and not advice.pressure_streak.sweeps:
+            return advice
+        return advice._replace(
+            pressure=False, pressure_since_unix_seconds=None, pressure_streak=NONE_YET
         )
     streak = advice.pressure_streak.extended(reading.at_monotonic_seconds, ladder.sweep_seconds)
     if advice.pressure or streak.sweeps < ladder.sweeps:
-        return replace(advice, pressure_streak=streak)
-    return replace(
-        advice,
+        return advice._replace(pressure_streak=streak)
+    return advice._replace(
         pressure=True,
         pressure_since_unix_seconds=reading.at_unix_seconds,
         pressure_streak=streak,

@@ -42,15 +42,17 @@ class Advisor:
 def memory_reading(snapshot: Snapshot, gpu: GpuView) -> MemoryReading | None:
     """How full its memory is, unless that was too old already when the snapshot was taken."""
     for reading in gpu.readings:
-        if MEMORY_USED in reading.values and MEMORY_FREE in reading.values:
-            if snapshot.withdrawn(reading, snapshot.taken_monotonic_seconds):
-                return None
-            return MemoryReading(
-                used_bytes=reading.values[MEMORY_USED],
-                free_bytes=reading.values[MEMORY_FREE],
-                at_unix_seconds=reading.finished_unix_seconds,
-                at_monotonic_seconds=reading.finished_monotonic_seconds,
-            )
+        used, free = reading.values.get(MEMORY_USED), reading.values.get(MEMORY_FREE)
+        if used is None or free is None:
+            continue
+        if snapshot.withdrawn(reading, snapshot.taken_monotonic_seconds) or not used + free:
+            return None
+        return MemoryReading(
+            int(used),
+            int(free),
+            reading.finished_unix_seconds,
+            reading.finished_monotonic_seconds,
+        )
     return None
 
 
@@ -143,8 +145,8 @@ def _row(gpu: GpuView, advice: Advice | None, ladder: Ladder) -> dict[str, Any]:
         if advice
         else f"its memory is not read: it is {gpu.state.value}",
         "memory_used_ratio": float(reading.used_share) if reading else None,
-        "memory_used_bytes": int(reading.used_bytes) if reading else None,
-        "memory_free_bytes": int(reading.free_bytes) if reading else None,
+        "memory_used_bytes": reading.used_bytes if reading else None,
+        "memory_free_bytes": reading.free_bytes if reading else None,
         "memory_pressure": advice.pressure if advice else None,
         "memory_pressure_since_timestamp_seconds": (
             advice.pressure_since_unix_seconds if advice else None

@@ -30,12 +30,15 @@ class SignalFold:
         longest_step_seconds: float,
         window: TrailingWindow | None = None,
         histogram: TimeHistogram | None = None,
+        *,
+        sums: bool = True,
     ) -> None:
         self.longest_step_seconds = longest_step_seconds
         self.window = window
         self.histogram = histogram
         self.gaps: int | None = None
         """How often samples were missed; None until a buffer was read."""
+        self._sums = sums
         self._integral = 0.0
         self._at: float | None = None
         # The driver's time of what was folded last, whoever sampled it; kept when sessions come and go.
@@ -46,7 +49,7 @@ class SignalFold:
 
     @property
     def integral(self) -> float:
-        """The sum of each value by the seconds that it stands for."""
+        """The sum of each value by the seconds that it stands for; 0 unless that is asked for."""
         return self._integral if self.histogram is None else self.histogram.integral
 
     def add(self, times: Sequence[float], values: Sequence[float], unix_seconds: float) -> None:
@@ -125,5 +128,5 @@ class SignalFold:
             self.window.add_all(times, values, shown)
         if self.histogram is not None:
             self.histogram.add(values, counted)
-        else:
+        elif self._sums:
             self._integral += sum(map(mul, values, counted))
