@@ -12,13 +12,15 @@ from typing import Any, Final
 import structlog
 
 import veo_exporter
-from veo_exporter.app.work import DROPPED_SEEDS, Surroundings, Work
+from veo_exporter.app.reloading import Changeable, refuse_what_needs_a_restart, timing_of
+from veo_exporter.app.surroundings import Surroundings
+from veo_exporter.app.work import DROPPED_SEEDS, Work
 from veo_exporter.catalog import exporter as catalog
 from veo_exporter.clock import Clock
-from veo_exporter.config import Gpu, Settings
+from veo_exporter.config import Settings
 from veo_exporter.errors import BadConfig
 from veo_exporter.exposition import Folds, OwnSource, Page, Source
-from veo_exporter.gpu import GpuSource, Sampler, Timing, withdrawn_groups
+from veo_exporter.gpu import GpuSource, Sampler, withdrawn_groups
 from veo_exporter.web import (
     MAX_BODY_BYTES,
     OTHER_PATH,
@@ -60,6 +62,7 @@ class App:
         watching: Callable[[], None] = lambda: None,
     ) -> None:
         self.settings = settings
+        self._max_batch = settings.jobs.max_batch
         self._clock = clock
         self._simulated = hardware.simulated
         self._read_settings = read_settings
@@ -133,39 +136,19 @@ class App:
         """Read the configuration again. Raises BadConfig, and then everything stays as it was."""
         try:
             settings = self._read_settings()
-            self._refuse_what_needs_a_restart(settings)
+            refuse_what_needs_a_restart(self.settings, settings)
+            # Made before any room is touched: a reload holds whole, or not at all.
+            parts = Changeable.of(settings)
         except BadConfig as error:
             self._own.reloaded(False, self._clock.unix_seconds())
             log.error("configuration refused, the old one stays", faults=error.faults)
             raise
         self.settings = settings
-        self._work.reconfigure(settings)
-        self._sampler.reconfigure(timing_of(settings.gpu), settings.gpu.expected_count)
+        self._max_batch = parts.max_batch
+        self._work.reconfigure(parts)
+        self._sampler.reconfigure(parts.timing, parts.expected_gpus)
         self._own.reloaded(True, self._clock.unix_seconds())
         log.info("configuration reloaded")
-
-    def _refuse_what_needs_a_restart(self, settings: Settings) -> None:
-        fixed = {
-            "web.listen_address": (self.settings.web.listen_address, settings.web.listen_address),
-            "web.unix_socket": (self.settings.web.unix_socket, settings.web.unix_socket),
-            "gpu.enabled": (self.settings.gpu.enabled, settings.gpu.enabled),
-            "gpu.sysfs_root": (self.settings.gpu.sysfs_root, settings.gpu.sysfs_root),
-            "log": (self.settings.log, settings.log),
-            "logs": (self.settings.logs, settings.logs),
-            "traces": (self.settings.traces, settings.traces),
-            "video.folders": (self.settings.video.folders, settings.video.folders),
-            "video.enabled": (self.settings.video.enabled, settings.video.enabled),
-            "jobs.engines": (self.settings.jobs.engines, settings.jobs.engines),
-            "jobs.models": (self.settings.jobs.models, settings.jobs.models),
-            "jobs.variants": (self.settings.jobs.variants, settings.jobs.variants),
-            "jobs.profiles": (self.settings.jobs.profiles, settings.jobs.profiles),
-        }
-        if faults := [
-            f"{name} cannot change while the exporter runs: restart it"
-            for name, (before, after) in fixed.items()
-            if before != after
-        ]:
-            raise BadConfig(faults)
 
     async def _stop_sampler(self) -> None:
         if not await asyncio.to_thread(self._sampler.stop, SAMPLER_STOP_SECONDS):
@@ -192,7 +175,7 @@ class App:
             events=events_handler(
                 self._work.intake,
                 max_body_bytes=MAX_BODY_BYTES,
-                max_batch=self.settings.jobs.max_batch,
+                max_batch=lambda: self._max_batch,
             ),
             count_request=lambda path, status: self._requests.labels(
                 path or OTHER_PATH, str(status)
@@ -216,21 +199,9 @@ class App:
         silent = self._sampler.latest.outdated(self._clock.monotonic_seconds())
         if self._sampler.failed or (self._sampler.alive and silent):
             return "the sampler has ended or stands still: restart the exporter"
-        return ""
+        return self._work.unhealthy()
 
     def _withdrawn(self) -> list[str]:
         if not self.settings.gpu.enabled:
             return []
         return withdrawn_groups(self._sampler.latest, self._clock.monotonic_seconds())
-
-
-def timing_of(gpu: Gpu) -> Timing:
-    """The sampler's timing as the settings say it."""
-    return Timing(
-        fast_interval_seconds=gpu.fast_interval,
-        full_interval_seconds=gpu.full_interval,
-        static_interval_seconds=gpu.static_interval,
-        window_seconds=gpu.window,
-        call_deadline_seconds=gpu.call_deadline,
-        start_deadline_seconds=gpu.start_deadline,
-    )

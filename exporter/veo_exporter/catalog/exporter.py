@@ -50,8 +50,9 @@ DROPPED: Final = MetricSpec(
     (
         Label(
             "kind",
-            "what was dropped: an event, a log line, a video file, a span, a request, a label value",
-            "12",
+            "what was dropped: an event, a log line, a video file, a span, a request, a label value, a round of the "
+            "exporter's own loops",
+            "15",
         ),
         Label("reason", "why", "a closed set for each kind"),
     ),

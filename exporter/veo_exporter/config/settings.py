@@ -19,6 +19,7 @@ from veo_exporter.config.quantities import Duration, format_duration
 from veo_exporter.config.section import Section
 from veo_exporter.config.traces import Traces
 from veo_exporter.config.video import Video
+from veo_exporter.config.written import AbsolutePath
 
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 
@@ -40,12 +41,6 @@ def _listen_address(written: str) -> str:
             f"{written!r}: write an IPv6 address in brackets, as [{host.strip('[]')}]:{port}"
         )
     return written
-
-
-def _absolute(path: Path | None) -> Path | None:
-    if path is not None and not path.is_absolute():
-        raise ValueError(f"{str(path)!r} is not an absolute path")
-    return path
 
 
 def _no_truth_value(written: object) -> object:
@@ -78,7 +73,7 @@ class Web(Section):
         description="host:port to serve on; without a host, all addresses; port 0 takes a free one. "
         "While no authentication is configured, other hosts get /metrics, /-/healthy and /-/ready only.",
     )
-    unix_socket: Annotated[Path | None, AfterValidator(_absolute)] = Field(
+    unix_socket: AbsolutePath | None = Field(
         None,
         description="Unix socket to serve on as well (mode 0600). It alone may ask for a reload over HTTP.",
     )
@@ -132,7 +127,7 @@ class Gpu(Section):
         le=1024,
         description="GPUs this node should have. Unset: the PCI functions that are bound to the nvidia driver.",
     )
-    sysfs_root: Annotated[Path, AfterValidator(_absolute)] = Field(
+    sysfs_root: AbsolutePath = Field(
         Path("/sys"),
         description="Where the host's sysfs is mounted; PCI functions are counted there.",
     )
