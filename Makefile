@@ -27,9 +27,11 @@ $(READY): requirements.lock pyproject.toml exporter/veo_client/pyproject.toml
 	@touch $@
 
 demo: $(READY)
+	@sh tools/media.sh optional
 	@exec $(BIN)/veo-exporter demo --web.listen-address localhost:9420 $(DEMO_FLAGS)
 
 test: $(READY) tools
+	@sh tools/media.sh required
 	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
 
 check: $(READY) tools

@@ -5,8 +5,9 @@
 from typing import Final
 
 from dashboards import palette
-from dashboards.panels import About, Query, base, look_of
+from dashboards.frames import framed, look_of
 from dashboards.promql import RATE_UNITS, Series
+from dashboards.questions import About, Query
 from dashboards.sdk import common, dashboard, heatmap, prometheus
 from veo_exporter.units import Unit
 
@@ -17,7 +18,7 @@ SCHEME: Final = "Viridis"
 def cells(about: About, buckets: Series) -> dashboard.Panel:
     """A row for each bucket; the lighter a cell, the more fell into it."""
     look = look_of(about)
-    panel = base("heatmap", about, Query(buckets, "{{le}}"), look)
+    panel = framed("heatmap", about, (Query(buckets, "{{le}}"),), (), look)
     for target in panel.targets or ():
         assert isinstance(target, prometheus.Dataquery)  # noqa: S101, there is no other kind here
         target.format_val = prometheus.PromQueryFormat.HEATMAP

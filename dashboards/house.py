@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dashboards import fields, palette
-from dashboards.panels import DATASOURCE
+from dashboards.frames import DATASOURCE
 from dashboards.promql import firing_alerts
 from dashboards.sdk import JSONEncoder, dashboard
 from dashboards.thresholds import runbook_base_url

@@ -12,10 +12,12 @@ from dashboards.fields import Wording
 from dashboards.house import Placed, Shelf, chosen_of, document
 from dashboards.jobs_video_parts import BY_MODEL, UPON_REQUEST, pair, per_second, to_the_gpus
 from dashboards.palette import BLUE, GREEN, GREY, OLIVE, ORANGE, PLAIN, PURPLE, SKY, VERMILLION
-from dashboards.panels import About, Query, graph, number
+from dashboards.panels import graph, number
 from dashboards.promql import RATE_UNITS, Series, gauge, rate
+from dashboards.questions import About, Query
 from dashboards.sdk import dashboard
 from dashboards.thresholds import objective
+from veo_client.vocabulary import OUTCOME_OF, Outcome, Reason
 from veo_exporter.catalog import exporter as own
 from veo_exporter.catalog import jobs
 from veo_exporter.units import Unit
@@ -33,11 +35,10 @@ OUTCOMES: Final = {
     "lost": GREEN,
 }
 """Every outcome of a job has one colour on every panel."""
-COUNTED: Final = (
-    *("none", "upstream_503", "upstream_error", "quota", "grpc_reset", "transport"),
-    *("permission_denied", "model_unavailable", "storage", "unspecified_failure"),
-    *("device_lost", "out_of_device_memory", "oom_killed", "xid", "worker_died"),
-    *("unspecified_abort", "deadline_engine", "deadline_ours", "empty_output", "no_word"),
+COUNTED: Final = tuple(
+    reason.value
+    for reason, outcome in OUTCOME_OF.items()
+    if outcome not in (Outcome.FILTERED, Outcome.CANCELLED) and reason is not Reason.INVALID_REQUEST
 )
 """Reasons that the service answers for: all but those of filtered, cancelled and invalid requests."""
 

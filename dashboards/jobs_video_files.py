@@ -9,8 +9,9 @@ from dashboards.heatmaps import cells
 from dashboards.house import Shelf
 from dashboards.jobs_video_parts import pair
 from dashboards.palette import BLUE, ORANGE, PURPLE, VERMILLION
-from dashboards.panels import NODE_LEGEND, About, Query, graph
+from dashboards.panels import graph
 from dashboards.promql import RATE_UNITS, Series, buckets, gauge, quantile, rate
+from dashboards.questions import NODE_LEGEND, About, Query
 from dashboards.sdk import dashboard
 from veo_exporter.catalog import MetricSpec, video
 from veo_exporter.units import Unit

@@ -5,8 +5,9 @@
 from typing import Final
 
 from dashboards.house import Placed, Shelf
-from dashboards.panels import About, Query, graph, link
+from dashboards.panels import graph, link
 from dashboards.promql import RATE_UNITS, rate
+from dashboards.questions import About, Query
 from dashboards.sdk import dashboard
 from veo_exporter.catalog import MetricSpec
 

@@ -7,14 +7,22 @@ from typing import Final
 
 from dashboards.house import Shelf
 from dashboards.jobs_video_parts import UPON_REQUEST, pair, per_second
-from dashboards.panels import NODE_LEGEND, About, Query, graph
+from dashboards.panels import graph
 from dashboards.promql import RATE_UNITS, rate
+from dashboards.questions import NODE_LEGEND, About, Query
 from veo_exporter.catalog import exporter as own
 from veo_exporter.catalog import jobs, traces
 from veo_exporter.units import Unit
 
 _PER_NODE: Final = ("cluster", "node")
-OF_JOBS: Final = ("event", "job_label", "job_memory", "traceparent")
+OF_JOBS: Final = (
+    "event",
+    "job_duration",
+    "stage_duration",
+    "job_label",
+    "job_memory",
+    "traceparent",
+)
 OF_OTHERS: Final = ("log_line", "video_file", "video_label", "span")
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from dashboards.house import Placed, Shelf
 from dashboards.jobs_video_parts import UPON_REQUEST, pair, per_second, to_the_gpus
-from dashboards.panels import About, Query, graph
+from dashboards.panels import graph
 from dashboards.promql import quantile
+from dashboards.questions import About, Query
 from veo_exporter.catalog import jobs
 
 

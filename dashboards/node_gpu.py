@@ -10,8 +10,9 @@ from dashboards import node_gpu_trust as trust
 from dashboards.fields import Wording
 from dashboards.house import RUNBOOKS, Placed, Shelf, document
 from dashboards.palette import BLUE, GREEN, GREY, ORANGE, PLAIN, PURPLE, SKY, VERMILLION
-from dashboards.panels import About, Query, link, number, rows, states
+from dashboards.panels import link, number, rows, states
 from dashboards.promql import Series, firing_alerts, gauge, up
+from dashboards.questions import About, Query
 from dashboards.sdk import dashboard
 from veo_exporter.catalog import MetricSpec, gpu
 from veo_exporter.catalog import exporter as own

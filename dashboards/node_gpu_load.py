@@ -7,8 +7,9 @@ from typing import Final
 
 from dashboards import palette
 from dashboards.house import Placed, Shelf
-from dashboards.panels import GPU_LEGEND, NODE_LEGEND, About, Query, graph, states
+from dashboards.panels import graph, states
 from dashboards.promql import RATE_UNITS, gauge, rate
+from dashboards.questions import GPU_LEGEND, NODE_LEGEND, About, Query
 from dashboards.sdk import dashboard
 from dashboards.thresholds import Line, lines_of
 from veo_exporter.catalog import MetricSpec, gpu

@@ -8,17 +8,9 @@ from typing import Final
 from dashboards.fields import Wording
 from dashboards.house import Placed, Shelf
 from dashboards.palette import BLUE, ORANGE, PLAIN, PURPLE, VERMILLION
-from dashboards.panels import (
-    GPU_LEGEND,
-    NODE_LEGEND,
-    About,
-    Query,
-    graph,
-    number,
-    rows,
-    states,
-)
+from dashboards.panels import graph, number, rows, states
 from dashboards.promql import RATE_UNITS, age, gauge, of_exporters, rate, up
+from dashboards.questions import GPU_LEGEND, NODE_LEGEND, About, Query
 from dashboards.thresholds import Line, lines_of
 from veo_exporter.catalog import exporter as own
 from veo_exporter.catalog import gpu

@@ -2,94 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Panels in the house style: title, description and unit come from the metric's declaration."""
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Final
 
 from dashboards import fields, palette
 from dashboards.fields import Wording
-from dashboards.promql import BadQuery, Series
-from dashboards.sdk import common, dashboard, prometheus, stat, statetimeline, table, timeseries
+from dashboards.frames import REF_IDS, framed, look_of
+from dashboards.promql import BadQuery
+from dashboards.questions import About, Query
+from dashboards.sdk import common, dashboard, stat, statetimeline, table, timeseries
 from dashboards.thresholds import Line
-from veo_exporter.catalog import MetricSpec
-
-DATASOURCE: Final = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
-GPU_LEGEND: Final = "{{node}} GPU {{gpu}}"
-NODE_LEGEND: Final = "{{node}}"
-NO_DATA: Final = "no data"
-
-_PLACE: Final = re.compile(r"{{(\w+)}}")
-_WORDS: Final = {"gpu": "GPU", "gpus": "GPUs", "sm": "SM", "nvml": "NVML", "cpu": "CPU"}
-_REF_IDS: Final = "ABCDEFGH"
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """What is asked, and what its series are called. Dashed is for what bounds or frames a value."""
-
-    series: Series
-    legend: str = ""
-    dashed: bool = False
-    in_legend: bool = True
-
-    def __post_init__(self) -> None:
-        if missing := set(_PLACE.findall(self.legend)) - self.series.labels:
-            raise BadQuery(
-                f"{self.legend!r}: {self.series.text} has no label {', '.join(sorted(missing))}"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a panel is of, and the question it answers.
-
-    Title, unit and meaning are the metric's own, unless the panel makes something else of it.
-    """
-
-    spec: MetricSpec | None
-    question: str
-    _: KW_ONLY
-    title: str = ""
-    unit: str = ""
-    meaning: str = ""
-    none: str = NO_DATA
-    """What stands where there is no value, so that it never looks like a zero."""
-
-    def __post_init__(self) -> None:
-        if not self.question.endswith("?"):
-            raise ValueError(f"a panel answers a question: {self.question!r}")
-        if self.spec is None and not (self.title and self.unit and self.meaning):
-            raise ValueError(f"{self.question!r}: title, unit or meaning is missing")
-
-    @property
-    def heading(self) -> str:
-        """The panel's title."""
-        return self.title or (title_of(self.spec) if self.spec else "")
-
-    @property
-    def grafana_unit(self) -> str:
-        """The unit of what is shown."""
-        return self.unit or (self.spec.unit.grafana if self.spec else "")
-
-    def description(self, lines: Sequence[Line], *, drawn: bool) -> str:
-        """The question, what the answer means, and what the lines or colours are."""
-        meaning = self.meaning or (self.spec.help if self.spec else "")
-        return "\n\n".join(
-            (
-                self.question,
-                meaning,
-                *(line.sentence(self.grafana_unit, drawn=drawn) for line in lines),
-            )
-        )
-
-
-def title_of(spec: MetricSpec) -> str:
-    """A metric's name as people say it."""
-    stem = re.sub(r"^veo_(gpu_|exporter_)?", "", spec.name.removesuffix("_total"))
-    words = stem.removesuffix(f"_{spec.unit.suffix}").split("_")
-    title = " ".join(_WORDS.get(word, word) for word in words)
-    return title[0].upper() + title[1:]
 
 
 def graph(
@@ -103,8 +24,8 @@ def graph(
     links: Sequence[dashboard.DashboardLink] = (),
 ) -> dashboard.Panel:
     """Values over time. Colours are fixed by a pattern of the series' names; GPUs have theirs."""
-    look = _look(about, lines)
-    panel = _panel("timeseries", about, queries, lines, look)
+    look = look_of(about, lines)
+    panel = framed("timeseries", about, queries, lines, look)
     panel.options = timeseries.Options(legend=fields.legend(shown=True), tooltip=fields.tooltip())
     style = common.GraphThresholdsStyleConfig(
         mode=common.GraphThresholdsStyleMode.DASHED
@@ -129,7 +50,7 @@ def graph(
         fields.override("byRegexp", f"/{pattern}/", color=fields.fixed(colour))
         for pattern, colour in fixed.items()
     ]
-    for ref_id, query in zip(_REF_IDS, queries, strict=False):
+    for ref_id, query in zip(REF_IDS, queries, strict=False):
         if query.dashed:
             dash = {"fill": "dash", "dash": [6, 6]}
             properties: dict[str, object] = {"custom.lineStyle": dash, "custom.lineWidth": 1}
@@ -150,8 +71,8 @@ def number(
     background: bool = False,
 ) -> dashboard.Panel:
     """One figure, or one word, of now."""
-    look = _look(about, lines)
-    panel = _panel("stat", about, (query,), lines, look, instant=True)
+    look = look_of(about, lines)
+    panel = framed("stat", about, (query,), lines, look, instant=True)
     panel.options = stat.Options(
         graph_mode=common.BigValueGraphMode.NONE,
         color_mode=common.BigValueColorMode.BACKGROUND_SOLID
@@ -174,8 +95,8 @@ def states(
     links: Sequence[dashboard.DashboardLink] = (),
 ) -> dashboard.Panel:
     """One row for each series, a word or a step of thresholds for each stretch of time."""
-    look = _look(about, lines)
-    panel = _panel("state-timeline", about, (query,), lines, look)
+    look = look_of(about, lines)
+    panel = framed("state-timeline", about, (query,), lines, look)
     panel.options = statetimeline.Options(
         show_value=common.VisibilityMode.AUTO,
         merge_values=True,
@@ -207,8 +128,8 @@ def rows(
     labels = [label for label in columns if label != "Value"]
     if missing := set(labels) - query.series.labels:
         raise BadQuery(f"{query.series.text} has no label {', '.join(sorted(missing))}")
-    look = _look(about, ())
-    panel = _panel("table", about, (query,), (), look, instant=True)
+    look = look_of(about)
+    panel = framed("table", about, (query,), (), look, instant=True)
     panel.options = table.Options(
         show_header=True,
         cell_height=common.TableCellHeight.SM,
@@ -250,65 +171,3 @@ def link(title: str, url: str, *, new_tab: bool = False) -> dashboard.DashboardL
     made = dashboard.DashboardLink(title=title, url=url, target_blank=new_tab)
     fields.show_directly(made)
     return made
-
-
-def _look(about: About, lines: Sequence[Line]) -> dashboard.FieldConfigSource:
-    steps = [
-        dashboard.Threshold(value=None, color=palette.PLAIN),
-        *(dashboard.Threshold(line.value, palette.SEVERITIES[line.severity]) for line in lines),
-    ]
-    defaults = dashboard.FieldConfig(
-        unit=about.grafana_unit,
-        no_value=about.none,
-        thresholds=dashboard.ThresholdsConfig(mode=dashboard.ThresholdsMode.ABSOLUTE, steps=steps),
-    )
-    return dashboard.FieldConfigSource(defaults=defaults, overrides=[])
-
-
-def _panel(
-    kind: str,
-    about: About,
-    queries: Sequence[Query],
-    lines: Sequence[Line],
-    look: dashboard.FieldConfigSource,
-    *,
-    instant: bool = False,
-) -> dashboard.Panel:
-    return dashboard.Panel(
-        type_val=kind,
-        title=about.heading,
-        description=about.description(lines, drawn=kind == "timeseries"),
-        datasource=DATASOURCE,
-        field_config=look,
-        targets=[
-            _target(query, ref_id, instant=instant, as_table=kind == "table")
-            for ref_id, query in zip(_REF_IDS, queries, strict=False)
-        ],
-    )
-
-
-def _target(query: Query, ref_id: str, *, instant: bool, as_table: bool) -> prometheus.Dataquery:
-    formats = prometheus.PromQueryFormat
-    return prometheus.Dataquery(
-        ref_id=ref_id,
-        datasource=DATASOURCE,
-        expr=query.series.text,
-        legend_format=query.legend or "__auto",
-        instant=instant,
-        range_val=not instant,
-        format_val=formats.TABLE if as_table else formats.TIME_SERIES,
-        # Only a histogram's buckets carry traces.
-        exemplar=True if "_bucket{" in query.series.text and not instant else None,
-    )
-
-
-def look_of(about: About) -> dashboard.FieldConfigSource:
-    """Unit and words of a panel of another module."""
-    return _look(about, ())
-
-
-def base(
-    kind: str, about: About, query: Query, look: dashboard.FieldConfigSource
-) -> dashboard.Panel:
-    """A panel of another module, without its options."""
-    return _panel(kind, about, (query,), (), look)

@@ -3,6 +3,7 @@
 """The whole exporter in this process, on a node in memory."""
 
 import asyncio
+import io
 import json
 import socket
 import time
@@ -97,6 +98,16 @@ class Running:
         async with (
             aiohttp.ClientSession(connector=connector) as client,
             client.request(method, f"http://{host}{path}", headers=headers) as response,
+        ):
+            return response.status, await response.text()
+
+    async def post(self, path: str, content: object, kind: str) -> tuple[int, str]:
+        """The answer to a document sent over loopback."""
+        body = io.BytesIO(json.dumps(content).encode())
+        url = f"http://127.0.0.1:{self.app.server.port}{path}"
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(url, data=body, headers={"Content-Type": kind}) as response,
         ):
             return response.status, await response.text()
 
@@ -329,7 +340,7 @@ async def test_what_needs_a_restart_is_refused_by_name(path: Path, tmp_path: Pat
             f"{name} cannot change while the exporter runs: restart it"
             for name in (
                 "web.listen_address", "web.unix_socket", "gpu.enabled", "gpu.sysfs_root",
-                "gpu.dcgm_names", "log"
+                "gpu.dcgm_names", "log.level"
             )
         ]  # fmt: skip
         # Refused whole: the window, which could change, has not.

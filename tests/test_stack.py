@@ -9,6 +9,8 @@ import shlex
 import signal
 import subprocess
 import sys
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,7 +21,7 @@ import pytest
 import yaml
 
 from tests.daemon import PATIENCE_SECONDS, wait_until
-from tools.programs import ROOT
+from tools.programs import ROOT, Program, ProgramFailedError
 from tools.story import tell, troubles, waiting
 from veo_exporter.simulate.scenario import Scenario, load_scenario, shipped_scenarios
 
@@ -81,6 +83,23 @@ class Stack:
     def ended(self) -> bool:
         return self.process.poll() is not None
 
+    def url(self, program: str) -> str:
+        found = re.search(rf"^ +{program} +(http://\S+)", self.said(), re.MULTILINE)
+        assert found, self.said()
+        return found[1]
+
+    def wait_for(self, query: str) -> list[dict[str, Any]]:
+        """What its Prometheus answers, once there is something."""
+        text = urllib.parse.urlencode({"query": query})
+        url = f"{self.url('Prometheus')}/api/v1/query?{text}"
+
+        def rows() -> list[dict[str, Any]] | None:
+            assert not self.ended(), self.said()
+            with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
+                return json.load(answer)["data"]["result"] or None
+
+        return wait_until(rows)
+
     def _children(self) -> dict[str, int]:
         pids = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return {Path(f"/proc/{pid}/comm").read_text().strip(): int(pid) for pid in pids.split()}
@@ -131,13 +150,67 @@ def test_it_tells_what_happens_and_a_closed_terminal_ends_all(stack: Stack) -> N
     assert stack.left() == []
 
 
-def test_a_program_that_ends_is_named_and_ends_all(stack: Stack) -> None:
-    os.kill(stack.children["prometheus"], signal.SIGKILL)
+def test_the_collector_is_watched_as_the_exporter_is(stack: Stack) -> None:
+    """What it tells of itself, and what it makes of the trace of a job, by the job's own engine."""
+    stack.wait_for('up{job="otelcol"} == 1')
+    stack.wait_for('up{job="otelcol-span-metrics"} == 1')
+    event = {
+        "specversion": "1.0",
+        "id": "1",
+        "source": "test",
+        "type": "veo.job.finished",
+        "subject": "a job",
+        "data": {"engine": "of-this-test", "outcome": "failed", "reason": "upstream_503"},
+    }
+    request = urllib.request.Request(
+        f"{stack.url('exporter')}/api/v1/events",
+        json.dumps(event).encode(),
+        {"Content-Type": "application/cloudevents+json"},
+    )
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
+        assert answer.status < 300
+    (calls,) = stack.wait_for('traces_span_metrics_calls_total{videogen_engine="of-this-test"} > 0')
+    # The service whose spans they are, and not the Collector that counted them.
+    assert calls["metric"]["job"] == calls["metric"]["service_name"] == "veo-exporter"
+    assert calls["metric"]["videogen_outcome"] == "failed"
+    assert calls["value"][1] == "1"
+    stack.wait_for('otelcol_receiver_accepted_spans{job="otelcol"} >= 1')
+
+
+@pytest.mark.parametrize(
+    ("program", "number", "how", "words"),
+    [
+        ("prometheus", signal.SIGKILL, "prometheus has ended by SIGKILL", "Server is ready"),
+        # Each of its own accord ends well, which is no better here.
+        ("otelcol", signal.SIGTERM, "otelcol with demo.yaml has ended with status 0", "Shutdown"),
+        ("otelcol", signal.SIGKILL, "otelcol with demo.yaml has ended by SIGKILL", "ready"),
+        ("alertmanager", signal.SIGTERM, "alertmanager has ended with status 0", "exiting"),
+        ("exporter", signal.SIGKILL, "veo-exporter has ended by SIGKILL", "simulated"),
+    ],
+)
+def test_a_program_that_ends_is_named_and_ends_all(
+    program: str, number: signal.Signals, how: str, words: str, stack: Stack
+) -> None:
+    others = {"prometheus", "otelcol", "alertmanager"}
+    (pid,) = (
+        pid
+        for name, pid in stack.children.items()
+        if name == program or (program == "exporter" and name not in others)
+    )
+    os.kill(pid, number)
     assert stack.process.wait(PATIENCE_SECONDS) == 1
     said = stack.said()
-    assert "stack: prometheus has ended by SIGKILL; its last words:" in said
-    assert "Server is ready" in said.partition("last words:")[2]
+    assert f"stack: {how}; its last words:" in said
+    assert words in said.partition("last words:")[2]
     assert stack.left() == []
+
+
+def test_a_program_that_does_not_start_is_named_with_its_status(tmp_path: Path) -> None:
+    command = ["sh", "-c", "echo no such option >&2; exit 3"]
+    program = Program("shell", command, ready_url="http://127.0.0.1:1", log=tmp_path / "log")
+    with program, pytest.raises(ProgramFailedError) as failure:
+        program.wait_until_ready()
+    assert str(failure.value) == "shell has ended with status 3; its last words:\nno such option"
 
 
 def test_to_say_something_to_nobody_is_no_error() -> None:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The second road, on real parts only: an event and its file to a verdict, a trace and an exemplar."""
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -50,10 +51,9 @@ def event(number: int, kind: str, data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def post(url: str, body: bytes, kind: str) -> tuple[int, dict[str, Any]]:
-    request = urllib.request.Request(
-        f"{url}/api/v1/events", data=body, headers={"Content-Type": kind}
-    )
+def post(url: str, body: bytes, kind: str, coding: str = "") -> tuple[int, dict[str, Any]]:
+    headers = {"Content-Type": kind, **({"Content-Encoding": coding} if coding else {})}
+    request = urllib.request.Request(f"{url}/api/v1/events", data=body, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:
             return answer.status, json.load(answer)
@@ -91,11 +91,14 @@ def test_an_event_and_its_file_become_a_verdict_a_trace_and_an_exemplar(
                         verdict="defective",
                         source="event",
                         engine="veo-engine",
+                        profile="720p24-6.2s",
                     )
                     == 1
                 )
             )
-            shortfall = page.values("veo_video_duration_shortfall_seconds_sum", engine="veo-engine")
+            shortfall = page.values(
+                "veo_video_duration_shortfall_seconds_sum", profile="720p24-6.2s"
+            )
             # 6.2 s were asked for, and 144 frames are 6.
             assert shortfall == [pytest.approx(0.2)]
             assert (
@@ -158,6 +161,110 @@ def test_bad_input_is_told_and_counted_and_costs_nothing_else(
     )
     assert sum(page.values("veo_exporter_dropped_total", kind="event")) == 1
     assert running.events("NVML call is over its deadline; its thread is left behind") == []
+
+
+@pytest.mark.parametrize(
+    ("coding", "status", "reason"),
+    [("gzip", 400, "not_json"), ("br", 415, "unsupported_media_type")],
+)
+def test_a_body_that_cannot_be_unpacked_is_no_fault_of_ours(
+    start: StartDaemon, coding: str, status: int, reason: str
+) -> None:
+    running = start()
+    found, answer = post(running.url, b"[]", "application/cloudevents-batch+json", coding)
+    assert (found, answer["refused"][0]["reason"]) == (status, reason)
+    good = gzip.compress(json.dumps([event(1, "submitted", {})]).encode())
+    assert post(running.url, good, "application/cloudevents-batch+json", "gzip")[0] == 202
+    running.wait_for(
+        lambda page: page.value("veo_exporter_dropped_total", kind="event", reason=reason) == 1
+    )
+    assert [entry for entry in running.log if entry.get("level") == "error"] == []
+
+
+def test_two_jobs_that_name_one_file_have_its_verdict_each_in_its_own_trace(
+    start: StartDaemon, film: Path, tmp_path: Path
+) -> None:
+    traces = {"job-a": "a" * 32, "job-b": "b" * 32}
+    with collecting(tmp_path / "collector") as collector:
+        running = start(f'--video.roots=["{film.parent}"]', VEO_TRACES__ENDPOINT=collector.otlp_url)
+        end = {"outcome": "success", "outputs": [{"path": str(film)}] * 2}
+        batch = [
+            event(number, "finished", end)
+            | {"subject": job, "traceparent": f"00-{trace}-{PARENT}-01"}
+            for number, (job, trace) in enumerate(traces.items())
+        ]
+        body = json.dumps(batch).encode()
+        assert post(running.url, body, "application/cloudevents-batch+json")[0] == 202
+
+        def probes() -> dict[str, str]:
+            """The trace of each job's probes."""
+            spans = [span for span, _ in collector.spans()]
+            jobs = {span["spanId"]: attributes_of(span).get("videogen.job.id") for span in spans}
+            return {
+                str(jobs.get(span["parentSpanId"])): span["traceId"]
+                for span in spans
+                if span["name"] == "probe_video"
+            }
+
+        wait_until(lambda: len(probes()) == 2, PATIENCE_SECONDS)
+        assert probes() == traces
+        # A file counts once, whoever names it.
+        page = running.scrape()
+        assert sum(page.values("veo_video_files_total", source="event")) == 1
+
+
+@pytest.mark.parametrize(
+    "traceparent", ["nonsense", f"00-{TRACE}-{PARENT}-01-extra", f"00-{'0' * 32}-{PARENT}-01"]
+)
+def test_a_traceparent_that_cannot_be_read_is_counted_once_under_one_name(
+    start: StartDaemon, traceparent: str
+) -> None:
+    running = start()
+    said = event(1, "finished", {"outcome": "success"}) | {"traceparent": traceparent}
+    assert post(running.url, json.dumps(said).encode(), "application/cloudevents+json")[0] == 202
+    page = running.wait_for(
+        lambda page: page.value("veo_exporter_dropped_total", kind="traceparent") == 1
+    )
+    assert sum(page.values("veo_jobs_finished_total", outcome="success")) == 1
+    counted = {
+        (dict(labels)["kind"], dict(labels)["reason"]): value
+        for (name, labels), value in page.series.items()
+        if name == "veo_exporter_dropped_total" and value
+    }
+    assert counted == {("traceparent", "broken"): 1}
+
+
+def test_a_log_that_cannot_be_reached_costs_no_other_and_no_loop(
+    start: StartDaemon, tmp_path: Path
+) -> None:
+    log = tmp_path / "veo-engine.log"
+    log.write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    faulty = ["/" + "x" * 256, f"{tmp_path}/loop", "/proc/self/mem"]
+    running = start(f"--logs.files={json.dumps([*faulty, str(log)])}")
+    running.wait_for(
+        lambda page: page.value("veo_exporter_dropped_total", reason="unreadable") == 3
+    )
+
+    def told() -> bool:
+        with log.open("a") as file:
+            file.write('ERROR RENDER_ABORT frame=71 gpu=3 reason="device lost"\n')
+        page = running.scrape()
+        return sum(page.values("veo_jobs_finished_total", outcome="aborted")) >= 1
+
+    wait_until(told)
+    page = running.scrape()
+    assert page.value("veo_exporter_dropped_total", reason="unreadable") == 3
+    assert page.values("veo_exporter_dropped_total", kind="loop_round") == [0, 0, 0]
+    said = [entry["fault"] for entry in running.events("a log cannot be followed")]
+    assert sorted(said) == sorted(
+        [
+            f"{faulty[0]}: File name too long",
+            f"{faulty[1]}: Too many levels of symbolic links",
+            f"{faulty[2]}: Input/output error",
+        ]
+    )
+    assert running.get("/-/healthy") == (200, b"healthy\n")
 
 
 def test_an_abort_told_by_the_engines_log_is_a_job_that_ended(

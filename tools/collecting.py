@@ -16,6 +16,7 @@ CONFIGURATIONS: Final = ROOT / "collector-config"
 OTLP_HTTP_PORT: Final = 4318
 OTLP_GRPC_PORT: Final = 4317
 METRICS_PORT: Final = 8889
+OWN_METRICS_PORT: Final = 8888
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,19 @@ class Collecting:
 
     otlp_url: str
     otlp_grpc_address: str
-    metrics_url: str
-    """What its span metrics make of the traces."""
+    metrics_address: str
+    """Where it tells what its span metrics make of the traces."""
+    own_metrics_address: str
+    """Where it tells of itself: what it took in, passed on and refused."""
     traces_file: Path
     logs_file: Path
+    program: Program
+    """To see whether it still runs."""
+
+    @property
+    def metrics_url(self) -> str:
+        """The page of its span metrics."""
+        return f"http://{self.metrics_address}/metrics"
 
     def spans(self) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
         """Every span written so far, as OTLP's JSON has it, with the attributes of its resource."""
@@ -60,19 +70,23 @@ def collecting(folder: Path, *, usual_ports: bool = False) -> Iterator[Collectin
     http = f"127.0.0.1:{free_port(OTLP_HTTP_PORT if usual_ports else 0)}"
     grpc = f"127.0.0.1:{free_port(OTLP_GRPC_PORT if usual_ports else 0)}"
     metrics = f"127.0.0.1:{free_port(METRICS_PORT if usual_ports else 0)}"
+    own_port = free_port(OWN_METRICS_PORT if usual_ports else 0)
     environment = {
         "VEO_COLLECTOR_OTLP_HTTP": http,
         "VEO_COLLECTOR_OTLP_GRPC": grpc,
         "VEO_COLLECTOR_METRICS": metrics,
+        "VEO_COLLECTOR_OWN_PORT": str(own_port),
         "VEO_COLLECTOR_OUTPUT": str(folder),
     }
-    with collector("demo.yaml", folder, environment):
+    with collector("demo.yaml", folder, environment) as program:
         yield Collecting(
             otlp_url=f"http://{http}",
             otlp_grpc_address=grpc,
-            metrics_url=f"http://{metrics}/metrics",
+            metrics_address=metrics,
+            own_metrics_address=f"127.0.0.1:{own_port}",
             traces_file=folder / "traces.jsonl",
             logs_file=folder / "logs.jsonl",
+            program=program,
         )
 
 

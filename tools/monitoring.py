@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Prometheus and a real Alertmanager on the loopback, with this project's own configuration.
 
-Addresses, secrets and, if asked for, intervals are put in; nothing else is changed.
+Addresses, secrets and, if asked for, intervals and further jobs are put in; nothing else is changed.
 """
 
 import shutil
@@ -55,10 +55,12 @@ def monitoring(
     *,
     times_faster: float = 1.0,
     usual_ports: bool = False,
+    further_jobs: Mapping[str, str] | None = None,
 ) -> Iterator[Monitoring]:
     """Prometheus scraping these targets and Alertmanager notifying `told`, until the block ends.
 
-    With `usual_ports` they get the ports that people know, if those are free.
+    With `usual_ports` they get the ports that people know, if those are free. `further_jobs` are the
+    addresses of what is no exporter of ours, by Prometheus' name for the job.
 
     Raises ProgramFailedError if one of them does not start.
     """
@@ -66,7 +68,7 @@ def monitoring(
     alertmanager_port = free_port(ALERTMANAGER_PORT if usual_ports else 0)
     with ExitStack() as running:
         webhook = running.enter_context(WebhookServer(told))
-        _write_configuration(folder, alertmanager_port, webhook, times_faster)
+        _write_configuration(folder, alertmanager_port, webhook, times_faster, further_jobs or {})
         write_targets(folder / "targets/veo-nodes.yaml", targets)
         alertmanager = running.enter_context(_alertmanager(folder, alertmanager_port))
         prometheus = running.enter_context(_prometheus(folder, prometheus_port, times_faster))
@@ -81,7 +83,11 @@ def monitoring(
 
 
 def _write_configuration(
-    folder: Path, alertmanager_port: int, webhook: WebhookServer, times_faster: float
+    folder: Path,
+    alertmanager_port: int,
+    webhook: WebhookServer,
+    times_faster: float,
+    further_jobs: Mapping[str, str],
 ) -> None:
     for name in ("rules", "targets", "secrets", "templates"):
         (folder / name).mkdir(parents=True)
@@ -93,10 +99,26 @@ def _write_configuration(
         (folder / f"secrets/{receiver}_url").write_text(webhook.url(receiver))
     prometheus = (ALERTS / "prometheus.yml").read_text()
     prometheus = prometheus.replace("localhost:9093", f"127.0.0.1:{alertmanager_port}")
+    prometheus = with_jobs(prometheus, further_jobs)
     (folder / "prometheus.yml").write_text(quicken(prometheus, times_faster))
     alertmanager = (ALERTS / "alertmanager.yaml").read_text()
     alertmanager = alertmanager.replace(SECRETS, str(folder / "secrets"))
     (folder / "alertmanager.yaml").write_text(quicken(alertmanager, times_faster))
+
+
+def with_jobs(configuration: str, jobs: Mapping[str, str]) -> str:
+    """Prometheus' configuration with a job for each of these addresses besides its own."""
+    content = yaml.safe_load(configuration)
+    content["scrape_configs"] += [
+        {
+            "job_name": name,
+            # A Collector tells of services, each with its own "job": that is what one asks for.
+            "honor_labels": True,
+            "static_configs": [{"targets": [address]}],
+        }
+        for name, address in jobs.items()
+    ]
+    return yaml.safe_dump(content, sort_keys=False)
 
 
 def _prometheus(folder: Path, port: int, times_faster: float) -> Program:

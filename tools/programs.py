@@ -73,8 +73,7 @@ class Program:
         """Return once it answers. Raises ProgramFailedError."""
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise ProgramFailedError(f"{self.name} ended: {self.last_words()}")
+            self.check()
             with suppress(OSError), urllib.request.urlopen(self._ready_url, timeout=2):  # noqa: S310, our own
                 # Another program on the same port would answer as well.
                 if self.process.poll() is None:

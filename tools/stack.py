@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The veo-exporter authors
 # SPDX-License-Identifier: Apache-2.0
-"""The demo, a real Prometheus and a real Alertmanager together; one Ctrl-C ends all.
+"""The demo, a real Prometheus, Alertmanager and Collector together; one Ctrl-C ends all.
 
 So does whatever ends a shell's work: a closed terminal (SIGHUP), SIGTERM, SIGQUIT. If one of the
-programs ends by itself, the others are ended too, and the exit status is 1.
+programs ends by itself, it is named with its status and its last words, the others are ended too, and
+the exit status is 1.
 """
 
 import argparse
@@ -27,6 +28,8 @@ from veo_exporter.simulate.scenario import Scenario, load_scenario
 
 EXPORTER_PORT: Final = 9420
 NODE: Final = "demo-node"
+COLLECTOR_JOB: Final = "otelcol"
+SPAN_METRICS_JOB: Final = "otelcol-span-metrics"
 QUIET_RECEIVERS: Final = ("watchdog",)
 ENDED_BY: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _LOOK_SECONDS: Final = 0.2
@@ -79,12 +82,16 @@ The stack is up; every figure is simulated. {about}
   Alertmanager   {alertmanager} (the API alone: its web pages are not built in)
   Collector      {collector.otlp_url} takes OTLP over HTTP, {collector.otlp_grpc_address} over gRPC
                  traces are written to {collector.traces_file}
+                 Prometheus scrapes what it tells of itself (job {COLLECTOR_JOB}) and of the spans
+                 (job {SPAN_METRICS_JOB}: each service by its own name, once a job has ended)
 
 To see it there, paste:
 
   curl -s {exporter_url}/metrics
   curl -s '{prometheus}/api/v1/query' --data-urlencode 'query=veo_gpu_state == 1'
   curl -s '{prometheus}/api/v1/query' --data-urlencode 'query=ALERTS'
+  curl -s '{prometheus}/api/v1/query' --data-urlencode 'query=traces_span_metrics_calls_total'
+  curl -s '{prometheus}/api/v1/query' --data-urlencode 'query=otelcol_receiver_accepted_spans'
   curl -s '{prometheus}/api/v1/alerts'
   curl -s '{prometheus}/api/v1/rules'
   curl -s '{alertmanager}/api/v2/alerts'
@@ -125,7 +132,12 @@ def run(
             ],
             ready_url=f"{exporter_url}/-/healthy",
             log=folder / "exporter.log",
-            environment={**os.environ, "VEO_TRACES__ENDPOINT": collector.otlp_url},
+            environment={
+                **os.environ,
+                "VEO_TRACES__ENDPOINT": collector.otlp_url,
+                # What it leaves behind when it is killed is swept up with the rest.
+                "TMPDIR": folder_name,
+            },
         )
         with (
             exporter,
@@ -135,6 +147,10 @@ def run(
                 print_notification,
                 times_faster=times_faster,
                 usual_ports=usual_ports,
+                further_jobs={
+                    COLLECTOR_JOB: collector.own_metrics_address,
+                    SPAN_METRICS_JOB: collector.metrics_address,
+                },
             ) as running,
         ):
             exporter.wait_until_ready()
@@ -150,7 +166,7 @@ def run(
             )
             say(text)
             while not stop.wait(_LOOK_SECONDS):
-                for program in (exporter, *running.programs):
+                for program in (exporter, collector.program, *running.programs):
                     program.check()
             say("ending ...")
 

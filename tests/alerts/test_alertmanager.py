@@ -336,6 +336,11 @@ def test_what_is_muted_is_what_the_configuration_means(site: Site) -> None:
         firing("VeoGpuMemoryCopySaturated", node="ill", uuid="GPU-4", gpu="4"),
         firing("VeoNodeNotReporting", node="dcgm"),
         firing("VeoGpuMemoryCopyHigh", node="dcgm", job="dcgm", uuid="GPU-d0"),
+        firing("VeoJobsNoneSucceed", engine="out", model="m"),
+        firing("VeoJobSuccessBurnFast", engine="out", model="m"),
+        firing("VeoJobSuccessBurnSlow", engine="out", model="m"),
+        firing("VeoJobSuccessBurnFast", engine="out", model="other"),
+        firing("VeoJobTimeouts", engine="out", model="m"),
         firing("VeoWatchdog"),
     ]
     site.post(posted)
@@ -346,7 +351,7 @@ def test_what_is_muted_is_what_the_configuration_means(site: Site) -> None:
         )
     )
     muted = {
-        (labels["alertname"], labels.get("node", ""), labels.get("uuid", ""))
+        (labels["alertname"], labels.get("node", ""), labels.get("uuid", labels.get("model", "")))
         for alert in site.alerts()
         if (labels := alert["labels"]) and alert["status"]["inhibitedBy"]
     }
@@ -355,6 +360,8 @@ def test_what_is_muted_is_what_the_configuration_means(site: Site) -> None:
         ("VeoDataStale", "down", ""),
         ("VeoGpuMemoryCopyHigh", "ill", "GPU-3"),
         ("VeoGpuMemoryCopySaturated", "ill", "GPU-4"),
+        ("VeoJobSuccessBurnFast", "", "m"),
+        ("VeoJobSuccessBurnSlow", "", "m"),
     }
 
 

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: The veo-exporter authors
 # SPDX-License-Identifier: Apache-2.0
-"""Objectives: what follows from them does follow, and an outage stays above every line."""
+"""Objectives: what follows from them does follow, and an outage stays above every line and pages."""
 
+import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import yaml
 
 from alerts.sources import Alert, load_groups
 from alerts.thresholds import FOLDER, Threshold, load_thresholds
+from tools.programs import ROOT, tool
 from veo_client.vocabulary import OUTCOME_OF, Outcome, Reason
 
 CONTENT = load_thresholds()
@@ -46,6 +49,77 @@ def unreachable(target: float, tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("alert", BURNS)
 def test_a_total_outage_is_above_each_burn_alerts_line(alert: str) -> None:
     assert factor(threshold_of(alert)) * (1 - OBJECTIVE.target) < REACHABLE
+
+
+def firing(seconds_apart: int, minute: int) -> set[str]:
+    """What fires so many minutes into a total outage, after an hour in which every job succeeded.
+
+    The last good job ends as the outage begins; jobs end so far apart.
+    """
+    scrapes = seconds_apart // 15
+    good, bad = 3600 // seconds_apart, 60 * minute // seconds_apart + 1
+    rows = {
+        'outcome="success", reason="none"': [*range(good), *[good] * (bad + 1)],
+        'outcome="failed", reason="upstream_503"': [*[0] * good, *range(bad + 1)],
+    }
+    stories = [
+        {
+            "series": f'veo_jobs_finished_total{{job="veo", engine="e", model="m", {labels}}}',
+            "values": " ".join(f"{value}x{scrapes - 1}" for value in values),
+        }
+        for labels, values in rows.items()
+    ]
+    alerts = ("VeoJobsNoneSucceed", *BURNS)
+    steps = [
+        {"alertname": alert, "eval_time": f"{60 + minute}m", "exp_alerts": []} for alert in alerts
+    ]
+    content = {
+        "rule_files": [str(path) for path in sorted((ROOT / "alerts/rules").glob("*.yaml"))],
+        "evaluation_interval": "15s",
+        "tests": [{"interval": "15s", "input_series": stories, "alert_rule_test": steps}],
+    }
+    run = subprocess.run(
+        [str(tool("promtool")), "test", "rules", "/dev/stdin"],
+        input=json.dumps(content),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    output = run.stdout + run.stderr
+    assert "err:" not in output, output
+    # promtool complains of each that fires: none was expected.
+    return set(re.findall(r"alertname: (\w+), time: ", output))
+
+
+@pytest.mark.parametrize(
+    ("seconds_apart", "minute", "alerts"),
+    [
+        # Four a minute: 5 min and a scrape after the last good one, 20 bad ones.
+        (15, 4, set()),
+        (15, 6, {"VeoJobsNoneSucceed"}),
+        # One a minute: half of ten in five minutes. A quarter of an hour, and 15 bad ones.
+        (60, 14, set()),
+        (60, 16, {"VeoJobsNoneSucceed"}),
+        # One in three minutes: a quarter of an hour, and five bad ones.
+        (180, 14, set()),
+        (180, 16, {"VeoJobsNoneSucceed"}),
+        # One in five minutes: never five in a quarter of an hour. Of the hour's twelve, six are bad after
+        # 30 min, and seven after 35. Six are a hair below half: increase() reaches past the first sample
+        # for the good ones, and not for the bad ones, whose row was still at zero.
+        (300, 34, set()),
+        (300, 36, {"VeoJobSuccessBurnFast"}),
+    ],
+)
+def test_a_total_outage_pages(seconds_apart: int, minute: int, alerts: set[str]) -> None:
+    assert firing(seconds_apart, minute) - {"VeoJobSuccessBurnSlow"} == alerts
+
+
+def test_what_none_succeed_asks_for_is_more_than_a_few_in_a_row() -> None:
+    threshold = threshold_of("VeoJobsNoneSucceed")
+    assert (threshold.value, threshold.least, threshold.severity) == (5, 10, "critical")
+    # At the rate that the short window asks for, the long one is met as well.
+    assert threshold.least is not None
+    assert threshold.value <= 3 * threshold.least
 
 
 def test_a_factor_that_is_copied_from_elsewhere_would_be_found(tmp_path: Path) -> None:

@@ -286,6 +286,10 @@ TROUBLES: dict[str, dict[str, Values]] = {
         "veo_gpus_usable": ("8", "0"),
         "veo_exporter_last_success_timestamp_seconds": ("", "frozen"),
     },
+    "VeoJobsNoneSucceed": {
+        '{outcome="success"}': ("+15", "+0"),
+        '{outcome="failed"}': ("+0", "+15"),
+    },
     "VeoJobSuccessBurnFast": {
         '{outcome="success"}': ("+15", "+0"),
         '{outcome="failed"}': ("+0", "+15"),

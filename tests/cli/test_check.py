@@ -95,3 +95,60 @@ def test_faults_are_told_and_nothing_is_printed(
         "veo-exporter check: --gpu.enabled: must be true or false, not 'perhaps'\n"
         f"{file}: gpu.windoww: no such setting; the nearest setting is gpu.window\n"
     )
+
+
+def test_unsafe_timeouts_are_told_and_allowed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "config", '--jobs.budgets=["veo-engine/*/request=10s"]']) == 0
+    printed = capsys.readouterr()
+    assert yaml.safe_load(printed.out)["jobs"]["budgets"] == ["veo-engine/*/request=10s"]
+    assert printed.err == (
+        "veo-exporter check: warning: jobs.budgets: veo-engine/*/request=10s is under three times the 6.825s "
+        "that its stages may take: jobs that are merely slow end as timeouts; from 20.475s on it is safe\n"
+    )
+
+
+def test_safe_settings_are_told_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "config"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("expect", "sentence"),
+    [
+        ("fps=quick", "fps=quick: write a number or a fraction, as 24 or 24000/1001"),
+        ("fps=0", "fps=0: must be above 0 and at most 1000"),
+        (
+            "fps=24,duration=6.2s",
+            "duration=6.2s: write a number or a fraction, as 24 or 24000/1001",
+        ),
+        (
+            "rate=24",
+            (
+                "'rate=24' is no expectation: write one or more of "
+                "fps=24,duration=6.2,keyframe_interval=2 (fractions such as 24000/1001 are fine)"
+            ),
+        ),
+    ],
+)
+def test_what_a_folder_cannot_expect_is_refused(
+    tmp_path: Path, expect: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "veo.yaml"
+    file.write_text(
+        yaml.safe_dump(
+            {"video": {"folders": [{"name": "out", "path": "/srv/out", "expect": expect}]}}
+        )
+    )
+    assert main(["check", "config", f"--config.file={file}"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"veo-exporter check: video.folders: out: expect: {sentence}\n"
+
+
+def test_each_fault_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    folders = '[{"name": "out", "path": "/srv/out", "expect": "fps=x"}]'
+    assert main(["check", "config", f"--video.folders={folders}", '--logs.rules=["mine"]']) == 2
+    assert capsys.readouterr().err == (
+        "veo-exporter check: video.folders: out: expect: fps=x: write a number or a fraction, as 24 or 24000/1001\n"
+        "logs.rules: 'mine' is neither an absolute path nor one of these sets: veo-engine\n"
+    )

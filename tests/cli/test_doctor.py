@@ -303,6 +303,45 @@ def test_no_ffprobe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_prlimit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = only(doctor.prlimit, Settings())
+    assert found.grade is Grade.GOOD
+    assert "util-linux" in found.found
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert only(doctor.prlimit, Settings()) == Finding(
+        Grade.WARNING,
+        "prlimit",
+        "not on PATH",
+        "not needed to serve metrics; to get it: apt-get install util-linux",
+    )
+
+
+def test_the_ffprobe_that_is_set_is_the_one_that_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "ffprobe-8"
+    chosen = settings(video={"ffprobe": str(program)})
+    assert only(doctor.ffprobe, chosen) == Finding(
+        Grade.WARNING,
+        "ffprobe",
+        f"{program} (video.ffprobe) is no program that we may run",
+        "no file is probed: correct video.ffprobe, or unset it to use the one on PATH",
+    )
+    program.write_text("#!/bin/sh\necho ffprobe version 8.0\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert only(doctor.ffprobe, chosen) == Finding(
+        Grade.GOOD, "ffprobe", f"{program}: ffprobe version 8.0"
+    )
+
+
+def test_programs_are_not_needed_where_no_file_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    off = settings(video={"enabled": False})
+    for look, what in ((doctor.ffprobe, "ffprobe"), (doctor.prlimit, "prlimit")):
+        assert only(look, off) == Finding(Grade.GOOD, what, "not needed (video.enabled is false)")
+
+
 def test_a_taken_port() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

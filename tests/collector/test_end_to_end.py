@@ -107,7 +107,7 @@ def test_a_job_arrives_under_its_caller_with_its_probe(running: Collecting) -> N
     with tracing_to(running.otlp_url) as room:
         exemplar = room.exemplar(job)
         room.finished(job, ["/srv/videos/out.mp4"], 0.0)
-        room.probed("/srv/videos/out.mp4", Report(), after(12), after(12.5))
+        room.probed(room.parent_of(job), "/srv/videos/out.mp4", Report(), after(12), after(12.5))
     spans = spans_of(running, "whole")
     assert set(spans) == {"process video_jobs", "queue", "weights_load", "render", "probe_video"}
     ((root, resource),) = spans["process video_jobs"]
@@ -137,7 +137,7 @@ def test_errors_attempts_and_links_arrive(running: Collecting) -> None:
     )
     with tracing_to(running.otlp_url) as room:
         room.finished(job, ["/srv/a.mp4"], 0.0)
-        room.probed("/srv/a.mp4", UNREADABLE, after(12), after(13))
+        room.probed(room.parent_of(job), "/srv/a.mp4", UNREADABLE, after(12), after(13))
     spans = spans_of(running, "failing")
     ((root, _),) = spans["process video_jobs"]
     assert root.get("parentSpanId", "") == ""

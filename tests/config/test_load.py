@@ -79,7 +79,19 @@ def test_each_setting_has_its_variable_and_flag() -> None:
     assert flag_name(("gpu", "fast_interval")) == "--gpu.fast-interval"
     places = setting_places()
     assert list(sections()) == [
-        *("web", "gpu", "advice", "video", "jobs", "logs", "traces", "kubernetes", "kernel", "state", "log")
+        *(
+            "web",
+            "gpu",
+            "advice",
+            "video",
+            "jobs",
+            "logs",
+            "traces",
+            "kubernetes",
+            "kernel",
+            "state",
+            "log",
+        )
     ]
     assert len(places) > 13
     assert len({environment_name(place) for place in places}) == len(places)

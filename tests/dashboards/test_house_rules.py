@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dashboards import node_gpu, node_gpu_load, palette
+from dashboards import jobs_video, node_gpu, node_gpu_load, palette
 from dashboards.promql import RATE_UNITS
 from dashboards.thresholds import FILE, lines_of
 from tests.dashboards.documents import Document, PanelOf, TargetOf, documents, panels, targets
 from tests.dashboards.documents import selectors as selectors_of
 from tests.dashboards.units import GRAFANA_UNITS
+from veo_client.vocabulary import OUTCOME_OF, Outcome, Reason
 from veo_exporter.catalog import CATALOG
 from veo_exporter.gpu.readings import State
 from veo_exporter.gpu.throttle import OTHER, REASONS
@@ -45,6 +46,38 @@ def known_names() -> dict[str, set[str] | None]:
         for group in yaml.safe_load(path.read_text())["groups"]:
             known.update({rule["record"]: None for rule in group["rules"] if "record" in rule})
     return known
+
+
+def test_every_outcome_has_a_colour_of_its_own() -> None:
+    assert list(jobs_video.OUTCOMES) == [outcome.value for outcome in Outcome]
+    assert len(set(jobs_video.OUTCOMES.values())) == len(Outcome)
+
+
+def test_jobs_that_count_are_those_of_the_rules() -> None:
+    """A reason that is new to the vocabulary counts in both, or in neither."""
+    content = yaml.safe_load((ROOT / "alerts/rules/veo-recording.yaml").read_text())
+    rules = {
+        rule["record"]: rule["expr"]
+        for group in content["groups"]
+        for rule in group["rules"]
+        if rule["record"].startswith("veo:jobs_finished:increase")
+    }
+    assert rules
+    for record, expr in rules.items():
+        ((name, matchers),) = selectors_of(expr)
+        assert name == "veo_jobs_finished_total", record
+        assert matchers.keys() == {"job", "outcome", "reason"}, record
+        not_outcomes = re.fullmatch(r"!~(.+)", matchers["outcome"])
+        not_reason = re.fullmatch(r"!=(.+)", matchers["reason"])
+        assert not_outcomes, record
+        assert not_reason, record
+        counted = [
+            reason.value
+            for reason in Reason
+            if OUTCOME_OF[reason].value not in not_outcomes[1].split("|")
+            and reason.value != not_reason[1]
+        ]
+        assert sorted(jobs_video.COUNTED) == sorted(counted), record
 
 
 @of_each_target

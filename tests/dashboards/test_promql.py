@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboards.panels import About, Query, graph, rows, title_of
+from dashboards.panels import graph, rows
 from dashboards.promql import (
     BadQuery,
     age,
@@ -19,6 +19,7 @@ from dashboards.promql import (
     rate,
     up,
 )
+from dashboards.questions import About, Query, title_of
 from dashboards.thresholds import Line, lines_of
 from veo_exporter.catalog import Kind, Label, MetricSpec, gpu
 from veo_exporter.catalog import exporter as own

@@ -3,7 +3,7 @@
 """Events and whole intakes, made short."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from veo_exporter.exposition import Folds, Format, TextWriter
@@ -77,6 +77,7 @@ class Desk:
         known: Known | None = None,
         gpus: Mapping[str, str] | None = None,
         budgets: Budgets = BUDGETS,
+        hand_on: Callable[[Event], None] | None = None,
     ) -> None:
         self.clock = Clock()
         self.finished: list[FinishedJob] = []
@@ -103,7 +104,7 @@ class Desk:
             self.clock,
             finished=self.finished.append,
             dropped=lambda kind, reason: self.dropped.update([(kind, reason)]),
-            hand_on=self.handed_on.append,
+            hand_on=hand_on or self.handed_on.append,
         )
 
     def page(self, form: Format = Format.TEXT) -> dict[str, float]:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bytes to events: what is read, and what is said of the rest."""
 
+import base64
 import json
 from contextlib import suppress
 from fractions import Fraction
@@ -13,9 +14,16 @@ from hypothesis import strategies as st
 
 from tests.jobs import NANO, NOON, TRACEPARENT, moment, written
 from veo_client.vocabulary import EventType, Outcome, Stage
-from veo_exporter.jobs.events import Event, parse_binary, parse_event, parse_structured
+from veo_exporter.jobs.events import (
+    MAX_TRACE_CONTEXT_CHARS,
+    Event,
+    parse_binary,
+    parse_event,
+    parse_structured,
+)
 from veo_exporter.jobs.faults import BadBody, EventFault, Refused
-from veo_exporter.jobs.payload import FinishedData, StageData, unix_nanoseconds
+from veo_exporter.jobs.payload import Data, FinishedData, StageData, unix_nanoseconds
+from veo_exporter.traces.context import parse_traceparent
 
 TYPES = [
     "veo.job.submitted",
@@ -239,16 +247,152 @@ def test_binary_mode_has_its_attributes_in_headers() -> None:
 @pytest.mark.parametrize(
     "traceparent",
     [
+        TRACEPARENT,
         "garbage",
         TRACEPARENT.upper(),
         "00-" + "0" * 32 + "-00f067aa0ba902b7-01",
         "ff" + TRACEPARENT[2:],
-        TRACEPARENT[:-1],
+        TRACEPARENT + "-more",
     ],
 )
-def test_a_bad_traceparent_costs_the_trace_and_not_the_event(traceparent: str) -> None:
-    event = read(written("started", traceparent=traceparent))
-    assert (event.traceparent, event.bad_traceparent) == ("", True)
+def test_a_traceparent_is_handed_on_as_it_was_sent(traceparent: str) -> None:
+    # Whether it can be read is for one place to say, which is where traces are made.
+    event = read(written("started", traceparent=traceparent) | {"tracestate": "vendor=1"})
+    assert (event.traceparent, event.tracestate) == (traceparent, "vendor=1")
+
+
+def test_a_traceparent_without_end_costs_its_trace_and_not_its_event() -> None:
+    event = read(written("started", traceparent=TRACEPARENT + "-" * 100_000))
+    assert len(event.traceparent) == MAX_TRACE_CONTEXT_CHARS
+    assert parse_traceparent(event.traceparent) is None
+
+
+NO_NUMBER = "not JSON: {} is no JSON number"
+NO_TEXT = "not JSON: a text holds half a surrogate pair, or bytes that are no UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "message"),
+    [
+        (b'{"id": "2", "data": {"duration_s": NaN}}', NO_NUMBER.format("NaN")),
+        (b'{"id": "2", "data": [[-Infinity]]}', NO_NUMBER.format("-Infinity")),
+        (b'{"id": "2", "data": {"reason": "\\ud800"}}', NO_TEXT),
+        (b'{"id": "2", "\\udfff": 1}', NO_TEXT),
+        (b'{"id": "2", "source": "caf\xe9"}', NO_TEXT),
+        (b'{"id": "2", "data": ' + b"9" * 10_000 + b"}", "not JSON: a number has no end"),
+        (b"[" * 150 + b"NaN" + b"]" * 150, NO_NUMBER.format("NaN")),
+    ],
+    ids=range(7),
+)
+def test_what_is_no_json_in_one_event_costs_that_one(spoilt: bytes, message: str) -> None:
+    good = [json.dumps(written("started", name)).encode() for name in "13"]
+    parsed = parse_structured(b"[" + b",".join([good[0], spoilt, good[1]]) + b"]", moment(), 10)
+    assert [event.event_id for event in parsed.events] == ["1", "3"]
+    assert [event.index for event in parsed.events] == [0, 2]
+    [refused] = parsed.refused
+    assert (refused.index, refused.fault, refused.message) == (1, EventFault.NOT_JSON, message)
+    assert refused.event_id == ("2" if spoilt.startswith(b"{") else "")
+
+
+def test_what_is_left_of_a_batch_is_bounded_all_the_same() -> None:
+    with pytest.raises(BadBody) as refused:
+        parse_structured(b"[" + b",".join([b"NaN"] * 11) + b"]", moment(), 10)
+    assert refused.value.fault is EventFault.TOO_MANY
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [
+        ("job-1", "job-1"),
+        ("Eug%C3%A8ne%20%22x%22", 'Eug\u00e8ne "x"'),
+        ("100%25", "100%"),
+        # Not an encoding: two digits have to follow.
+        ("50%", "50%"),
+        ('"a \\"b\\" c"', 'a "b" c'),
+        ("a+b", "a+b"),
+    ],
+)
+def test_headers_are_percent_encoded(sent: str, meant: str) -> None:
+    headers = {
+        "ce-specversion": "1.0",
+        "ce-id": "1",
+        "ce-source": "worker/1",
+        "ce-type": "veo.job.started",
+        "ce-subject": sent,
+    }
+    assert parse_binary(headers, b"", moment()).events[0].job_id == meant
+
+
+def test_a_header_that_is_no_utf8_is_told() -> None:
+    headers = {"ce-specversion": "1.0", "ce-id": "1", "Ce-Source": "caf%E9", "ce-type": "x"}
+    [refused] = parse_binary(headers, b"", moment()).refused
+    assert (refused.fault, refused.message) == (
+        EventFault.NOT_AN_EVENT,
+        "ce-source: its percent-encoding is no UTF-8",
+    )
+
+
+def test_data_may_come_as_base64() -> None:
+    encoded = base64.b64encode(b'{"stage": "render", "duration_s": 5}').decode()
+    said = written("stage") | {"data_base64": encoded}
+    del said["data"]
+    data = read(said).data
+    assert isinstance(data, StageData)
+    assert (data.stage, data.duration_s) == (Stage.RENDER, 5)
+
+
+@pytest.mark.parametrize(
+    ("encoded", "message"),
+    [
+        (
+            base64.b64encode(b"[1]").decode(),
+            "data_base64: is not the base64 of a JSON object: send it as data",
+        ),
+        (
+            base64.b64encode(b"\xff").decode(),
+            "data_base64: is not the base64 of a JSON object: send it as data",
+        ),
+        ("*", "data_base64: is not the base64 of a JSON object: send it as data"),
+        ("\u00e9", "data_base64: is not the base64 of a JSON object: send it as data"),
+    ],
+)
+def test_base64_of_something_else_is_refused(encoded: str, message: str) -> None:
+    said = written("started") | {"data_base64": encoded}
+    del said["data"]
+    refused = one(said)
+    assert isinstance(refused, Refused)
+    assert (refused.fault, refused.message) == (EventFault.BAD_DATA, message)
+
+
+def test_data_comes_once() -> None:
+    refused = one(written("started") | {"data_base64": "e30="})
+    assert isinstance(refused, Refused)
+    assert refused.message == "data_base64: stands beside data: send one of them"
+
+
+@pytest.mark.parametrize("kind", ["veo.queue.reading", "veo.engine.reading"])
+def test_what_is_not_taken_yet_is_said_so(kind: str) -> None:
+    refused = one(written(kind, depth=3))
+    assert isinstance(refused, Refused)
+    assert (refused.fault.value, refused.message) == (
+        "not_taken",
+        f"type: {kind} is not taken yet: do not send it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("veo\0engine", "veo\ufffdengine"),
+        ("a\nb\x7f\x85\u2028c", "a\ufffdb\ufffd\ufffd\ufffdc"),
+        # No control characters: a space that does not break, and letters of any kind.
+        ("veo\u00a0\u00e9ngine", "veo\u00a0\u00e9ngine"),
+    ],
+)
+def test_control_characters_in_a_name_are_replaced(name: str, shown: str) -> None:
+    data = read(written("started", engine=name, model=name, variant=name, gpus=[name])).data
+    assert isinstance(data, Data)
+    assert (data.engine, data.model, data.variant, data.gpus) == (shown, shown, shown, [shown])
 
 
 def test_a_clock_that_is_ahead_is_not_believed() -> None:

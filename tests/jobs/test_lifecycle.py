@@ -133,7 +133,8 @@ def test_a_stage_that_is_over_is_not_under_way_when_its_beginning_comes_late() -
         ({"outcome": "failed", "reason": "upstream_503"}, "failed", "upstream_503"),
         ({"outcome": "failed", "reason": "xid"}, "aborted", "xid"),
         ({"outcome": "failed", "error": {"code": 503}}, "failed", "upstream_503"),
-        ({"outcome": "failed", "error": {"code": 8}}, "failed", "quota"),
+        ({"outcome": "failed", "error": {"code": "grpc:8"}}, "failed", "quota"),
+        ({"outcome": "failed", "error": {"code": 8}}, "failed", "unspecified_failure"),
         (
             {"outcome": "failed", "error": {"code": "DEADLINE_EXCEEDED"}},
             "timeout",

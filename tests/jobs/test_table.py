@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of jobs: once each, within bounds, and whom a log means."""
 
+from itertools import islice
+
 import pytest
 
 from tests.jobs import Desk, event, moment
@@ -40,6 +42,18 @@ def test_jobs_that_ended_are_remembered_for_a_while() -> None:
     assert table.apply(event("started", "2", 59, job="a")).result is Result.LATE
     list(table.expire(moment(61)))
     assert table.apply(event("started", "3", 61, job="a")).result is Result.APPLIED
+
+
+def test_jobs_may_be_ended_a_few_at_a_time() -> None:
+    desk = Desk()
+    for number in range(5):
+        desk.table.apply(event("started", str(number), job=str(number), engine="other"))
+    late = moment(600)
+    first = list(islice(desk.table.expire(late), 2))
+    assert [step.finished and step.finished.job_id for step in first] == ["0", "1"]
+    assert len(desk.table.in_flight) == 3
+    rest = list(desk.table.expire(late))
+    assert [step.finished and step.finished.job_id for step in rest] == ["2", "3", "4"]
 
 
 def test_jobs_that_ended_are_remembered_up_to_a_bound() -> None:

@@ -11,7 +11,7 @@ from veo_client.vocabulary import OUTCOME_OF, USUAL_REASON, Outcome, Reason
 from veo_exporter.config.jobs import Jobs
 from veo_exporter.jobs.budgets import PRESETS, Budget, Budgets, parse_budget
 from veo_exporter.jobs.payload import Request, profile_of
-from veo_exporter.jobs.reasons import TABLE, cause_of, find_reason
+from veo_exporter.jobs.reasons import TABLE, cause_of, find_reason, judge_end
 
 
 def test_reasons_are_few_and_belong_to_one_outcome_each() -> None:
@@ -67,19 +67,119 @@ def test_words_of_a_message_lead_to_a_reason(words: str, reason: str | None) -> 
     [
         ("503", "upstream_503"),
         ("unavailable", "upstream_503"),
-        ("14", "upstream_503"),
-        ("8", "quota"),
+        ("grpc:14", "upstream_503"),
+        ("grpc-status=8", "quota"),
+        ("GRPC 13", "upstream_error"),
+        ("google.rpc.Code 16", "permission_denied"),
+        ("StatusCode.DEADLINE_EXCEEDED", "deadline_engine"),
+        ("HTTP 400", "invalid_request"),
+        ("grpc:99", None),
         ("404", "model_unavailable"),
         ("403", "permission_denied"),
         ("400", "invalid_request"),
         ("504", "deadline_engine"),
-        ("13", "upstream_error"),
         ("137", "oom_killed"),
         ("418", None),
     ],
 )
 def test_codes_lead_to_a_reason(code: str, reason: str | None) -> None:
     assert find_reason("", code) == (reason and Reason(reason))
+
+
+@pytest.mark.parametrize("number", range(100))
+def test_a_small_number_is_no_code(number: int) -> None:
+    # An exit status, or a number of google.rpc: nobody can tell.
+    assert find_reason("", str(number)) is None
+    assert find_reason(str(number)) is None
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.ABORTED, Outcome.TIMEOUT])
+@pytest.mark.parametrize(
+    ("said", "stays"),
+    [
+        # An exit status, and what the message knows beside it.
+        ({"code": "1", "message": "worker exited with status 1"}, "worker_died"),
+        ({"code": "1"}, ""),
+        ({"code": "3"}, ""),
+        ({"code": "9"}, ""),
+        ({"code": "11"}, ""),
+        # Numbers of HTTP: what refused the request may be a service behind the engine.
+        ({"code": "400"}, ""),
+        ({"code": "422"}, ""),
+        ({"code": "499"}, ""),
+        ({"reason": "400"}, ""),
+        ({"reason": "render cancelled by watchdog"}, ""),
+        ({"reason": "request canceled: CUDA out of memory"}, "out_of_device_memory"),
+        ({"message": "invalid value in tensor: NaN"}, ""),
+        ({"message": "invalid argument"}, ""),
+        ({"message": "unsupported value in the weights"}, ""),
+        ({"message": "content filter could not be loaded"}, ""),
+        ({"message": "the safety filter crashed: Segmentation fault"}, "worker_died"),
+        ({"message": "client disconnected"}, ""),
+        ({"message": "rpc error: code = Canceled desc = context canceled"}, ""),
+    ],
+    ids=str,
+)
+def test_no_number_and_no_word_takes_a_failure_out_of_the_objective(
+    outcome: Outcome, said: dict[str, str], stays: str
+) -> None:
+    unsaid = {
+        Outcome.FAILED: "unspecified_failure",
+        Outcome.ABORTED: "unspecified_abort",
+        Outcome.TIMEOUT: "deadline_engine",
+    }[outcome]
+    # That a deadline ended it is definite: a message changes nothing of it.
+    expected = unsaid if outcome is Outcome.TIMEOUT else stays or unsaid
+    assert judge_end(outcome, **said).reason.value == expected
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.ABORTED, Outcome.TIMEOUT])
+@pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.NONE])
+def test_a_reason_of_the_list_is_taken_as_stated(outcome: Outcome, reason: Reason) -> None:
+    for said in (reason.value, f" {reason.value.upper()} "):
+        assert judge_end(outcome, said, "503", "CUDA out of memory") == cause_of(reason)
+
+
+@pytest.mark.parametrize(
+    ("code", "failed", "aborted"),
+    [
+        ("INVALID_ARGUMENT", "invalid_request", "unspecified_abort"),
+        ("grpc:3", "invalid_request", "unspecified_abort"),
+        ("grpc:1", "cancelled", "unspecified_abort"),
+        ("http 422", "invalid_request", "unspecified_abort"),
+        ("FAILED_PRECONDITION", "upstream_error", "upstream_error"),
+    ],
+)
+def test_a_code_that_says_whose_it_is_answers_a_request(
+    code: str, failed: str, aborted: str
+) -> None:
+    assert judge_end(Outcome.FAILED, code=code).reason.value == failed
+    assert judge_end(Outcome.ABORTED, code=code).reason.value == aborted
+    assert judge_end(Outcome.TIMEOUT, code=code).reason is Reason.DEADLINE_ENGINE
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("frame 503 of 600 could not be written", None),
+        ("write failed: disk quota exceeded", "storage"),
+        ("the frame rate limit of the encoder is 60", None),
+        ("the bitrate limit is 8 Mbit/s", None),
+        ("retrying with timeout=30, deadline: 90", None),
+        ("unreachable code reached", None),
+        ("host 10.0.0.7 is unreachable", "transport"),
+        ("the bathroom killed the mood", None),
+        ("HTTP/1.1 503", "upstream_503"),
+        ("status code: 503", "upstream_503"),
+        ("the render timed out", "deadline_engine"),
+        ("read timeout", "deadline_engine"),
+        ("TimeoutError: the lock was held", "deadline_engine"),
+        ("context deadline exceeded", "deadline_engine"),
+        ("transaction xid wraparound", None),
+    ],
+)
+def test_words_with_another_meaning_lead_nowhere(message: str, reason: str | None) -> None:
+    assert find_reason("", message=message) == (reason and Reason(reason))
 
 
 def test_the_module_at_fault_is_named() -> None:

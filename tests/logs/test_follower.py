@@ -243,6 +243,116 @@ def test_the_next_run_goes_on_where_this_one_was(tmp_path: Path) -> None:
     assert Folder(tmp_path, positions=positions).look() == []
 
 
+@pytest.fixture
+def loop(tmp_path: Path) -> str:
+    """A link to itself, in the way of whoever follows it; root, too."""
+    (tmp_path / "loop").symlink_to("loop")
+    return "loop"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"),
+    [
+        ("loop", "Too many levels of symbolic links"),
+        ("loop/a.log", "Too many levels of symbolic links"),
+        ("loop/*.log", "Too many levels of symbolic links"),
+        ("loop/[ab]/?.log", "Too many levels of symbolic links"),
+        ("x" * 256, "File name too long"),
+        ("x" * 256 + "/*", "File name too long"),
+        ("nul\0.log", "embedded null byte"),
+        ("nul\0/*.log", "embedded null byte"),
+    ],
+)
+def test_a_path_that_cannot_be_reached_is_told_once_and_costs_no_other(
+    tmp_path: Path, loop: str, pattern: str, sentence: str
+) -> None:
+    folder = Folder(tmp_path)
+    folder.follower = Follower([f"{tmp_path}/{pattern}", f"{tmp_path}/a.log"])
+    folder.write("a.log", "old\n")
+    for _ in range(3):
+        assert folder.look() == []
+    folder.write("a.log", "one\n")
+    assert folder.look() == ["one"]
+    assert folder.dropped == {("log_file", "unreadable"): 1}
+    path = f"{tmp_path}/{pattern}"
+    assert folder.faults == {path: f"{path}: {sentence}"}
+
+
+def test_a_file_that_a_pattern_finds_and_nobody_reaches_is_told(tmp_path: Path, loop: str) -> None:
+    folder = Folder(tmp_path, "*")
+    folder.write("a.log", "")
+    folder.look()
+    folder.write("a.log", "one\n")
+    assert folder.look() == ["one"]
+    assert folder.faults == {
+        f"{tmp_path}/loop": f"{tmp_path}/loop: Too many levels of symbolic links"
+    }
+
+
+def test_what_is_not_there_yet_is_no_fault(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "none.log none/a.log none/*.log a.log/b.log a.log/*")
+    folder.write("a.log", "")
+    assert folder.look() == []
+    assert folder.faults == {}
+
+
+def test_reading_may_fail_and_is_tried_again(tmp_path: Path) -> None:
+    # The memory of a process is a file that opens, and whose first page cannot be read.
+    folder = Folder(tmp_path)
+    folder.follower = Follower([f"{tmp_path}/a.log", "/proc/self/mem"], from_beginning=True)
+    for number in range(3):
+        folder.write("a.log", f"{number}\n")
+        assert folder.look() == [f"{number}"]
+    assert folder.dropped == {("log_file", "unreadable"): 1}
+    assert folder.faults == {"/proc/self/mem": "/proc/self/mem: Input/output error"}
+    assert folder.restarts == {}
+
+
+def test_a_look_brings_a_bounded_number_of_lines(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, max_lines=10, from_beginning=True)
+    folder.write("a.log", "".join(f"{number}\n" for number in range(25)))
+    looks = [folder.look() for _ in range(4)]
+    assert [len(lines) for lines in looks] == [10, 10, 5, 0]
+    assert [line for lines in looks for line in lines] == [str(number) for number in range(25)]
+
+
+def test_empty_lines_are_bounded_too(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, max_lines=10, from_beginning=True)
+    folder.write("a.log", "\n" * 25 + "end\n")
+    # 26 ends of lines: ten, ten and six.
+    assert [folder.look() for _ in range(4)] == [[], [], ["end"], []]
+
+
+def test_what_quiet_files_leave_is_for_the_others(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "*.log", max_lines=10, from_beginning=True)
+    for name, lines in (("a", 1), ("b", 20), ("c", 0), ("d", 3)):
+        folder.write(f"{name}.log", f"{name}\n" * lines)
+    # Two lines for each at first: a takes one, b and d two; of the five left d takes one and b two,
+    # and b the last two.
+    assert Counter(folder.look()) == {"a": 1, "b": 6, "d": 3}
+    assert Counter(folder.look()) == {"b": 10}
+    assert Counter(folder.look()) == {"b": 4}
+
+
+def test_a_renamed_file_is_read_to_its_end_before_the_one_that_took_its_name(
+    tmp_path: Path,
+) -> None:
+    folder = Folder(tmp_path, max_lines=4, from_beginning=True)
+    folder.look()
+    folder.write("a.log", "1\n")
+    assert folder.look() == ["1"]
+    folder.write("a.log", "2\n3\n4\n5\n6\n")
+    (tmp_path / "a.log").rename(tmp_path / "a.log.1")
+    folder.write("a.log", "7\n8\n")
+    assert [folder.look() for _ in range(3)] == [["2", "3", "4", "5"], ["6", "7", "8"], []]
+
+
+def test_a_look_says_whether_there_is_more(tmp_path: Path) -> None:
+    follower = Follower([f"{tmp_path}/a.log"], max_lines=2, from_beginning=True)
+    (tmp_path / "a.log").write_text("1\n2\n3\n")
+    assert [follower.look(now).more for now in range(3)] == [True, False, False]
+
+
 ACTS = st.lists(
     st.sampled_from(["write", "write", "look", "rename", "delete", "truncate"]), max_size=20
 )

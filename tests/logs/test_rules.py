@@ -3,6 +3,7 @@
 """Rules: what a line means, and rules that cannot be meant."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -121,16 +122,55 @@ def test_rules_that_cannot_be_meant_are_refused(text: str, fault: str) -> None:
     assert refused.value.faults[0].startswith(fault)
 
 
+@pytest.mark.parametrize("word", ["seven", "7" * 5000, "٧x"])
+def test_what_is_no_number_is_left_out(word: str) -> None:
+    rules = parse_rules(rule(), "mine")
+    assert read_line(rules, f"ABORT {word}") == ("r", {"type": "t", "data": {"a": word[:1000]}})
+
+
+def test_a_line_that_fails_costs_no_other(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("".join(f"RENDER_ABORT frame={number}\n" for number in range(4)))
+    taken: list[int] = []
+    dropped: Counter[tuple[str, str]] = Counter()
+
+    def event(said: Mapping[str, Any]) -> None:
+        frame = said["data"]["frame"]
+        taken.append(frame // (frame - 1))
+
+    reading = LogReading(
+        Follower([str(log)], from_beginning=True),
+        ENGINE,
+        Folds(),
+        event=event,
+        dropped=lambda kind, reason, count: dropped.update({(kind, reason): count}),
+    )
+    with structlog.testing.capture_logs() as logged:
+        take(reading, 0.0)
+    reading.close()
+    # 0/-1, 1/0, 2/1, 3/2: the second one cannot be done.
+    assert taken == [0, 2, 1]
+    assert dropped == {("log_line", "failed"): 1}
+    assert set(dropped) <= set(DROPPED_SEEDS)
+    assert [line["event"] for line in logged] == ["a line of a log was lost by a fault of ours"]
+
+
 @pytest.mark.parametrize("name", ["mine", "/nowhere/mine.yaml"])
 def test_sets_that_are_not_there_are_refused(name: str) -> None:
     with pytest.raises(BadConfig, match=name):
         load_rules([name])
 
 
+def take(reading: LogReading, now: float) -> None:
+    found = reading.look(now)
+    reading.count(found)
+    reading.hand_on(found.events)
+
+
 def test_from_a_file_to_events_and_counts(tmp_path: Path) -> None:
     log = tmp_path / "veo-engine.log"
     log.write_text("")
-    events: list[dict[str, Any]] = []
+    events: list[Mapping[str, Any]] = []
     dropped: Counter[tuple[str, str]] = Counter()
     folds = Folds()
     reading = LogReading(
@@ -141,12 +181,12 @@ def test_from_a_file_to_events_and_counts(tmp_path: Path) -> None:
         dropped=lambda kind, reason, count: dropped.update({(kind, reason): count}),
     )
     with structlog.testing.capture_logs() as logged:
-        reading.fold(reading.look(0.0))
+        take(reading, 0.0)
     assert [line["fault"] for line in logged] == [f"{tmp_path}: {tmp_path} is no regular file"]
     with log.open("ab") as file:
         file.write(b"\0\0caf\xc3\n" + b"x" * (1 << 20) + b"\n")
         file.write(b'RENDER_ABORT frame=37 gpu=3 reason="device lost"\n')
-    reading.fold(reading.look(1.0))
+    take(reading, 1.0)
     reading.close()
     assert [(event["source"], event["data"]["frame"]) for event in events] == [(str(log), 37)]
     assert dropped == {("log_file", "not_a_file"): 1, ("log_line", "cut"): 1}

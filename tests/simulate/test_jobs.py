@@ -4,6 +4,7 @@
 
 import json
 from itertools import islice, takewhile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from veo_exporter.simulate.jobs import (
     JobMaker,
     events,
 )
+from veo_exporter.traces.context import parse_traceparent
 
 HOUR = 3600
 
@@ -37,7 +39,7 @@ def parsed(said: dict[str, Any], at: float = 0.0) -> Event:
 
 
 def test_every_event_is_accepted() -> None:
-    assert [event for _, said in hour() if (event := parsed(said)).bad_traceparent] == []
+    assert [said for _, said in hour() if not parse_traceparent(parsed(said).traceparent)] == []
 
 
 def test_they_come_in_the_order_of_time_and_each_once() -> None:
@@ -107,6 +109,52 @@ def test_a_maker_tells_of_what_was_before_it_and_ends_when_told() -> None:
     wait_until(lambda: len({json.loads(body)["subject"] for body in bodies}) > len(STORIES))
     assert maker.stop(5.0)
     assert all("time" in json.loads(body) for body in bodies)
+
+
+def told(maker: JobMaker, bodies: list[bytes], count: int) -> list[dict[str, Any]]:
+    """Its first events, once there are so many that succeed."""
+
+    def ends() -> list[dict[str, Any]]:
+        said = [json.loads(body) for body in list(bodies)]
+        return [one for one in said if one["data"].get("outcome") == "success"]
+
+    maker.start()
+    wait_until(lambda: len(ends()) >= count)
+    assert maker.stop(5.0)
+    return ends()
+
+
+def test_a_job_that_succeeds_names_the_film_that_it_has_written(tmp_path: Path) -> None:
+    bodies: list[bytes] = []
+
+    def film(job: str) -> Path:
+        path = tmp_path / f"{job}.mp4"
+        path.write_bytes(b"1234567")
+        return path
+
+    ends = told(JobMaker(bodies.append, film=film), bodies, 4)
+    # The third story that succeeds says that nothing came out of it.
+    empty = f"demo-{1 + [story.name for story in STORIES].index('empty'):06d}"
+    for end in ends:
+        path = str(tmp_path / f"{end['subject']}.mp4")
+        outputs = [] if end["subject"] == empty else [{"path": path, "bytes": 7}]
+        assert end["data"]["outputs"] == outputs
+        parsed(end)
+    assert {json.loads(body)["subject"] for body in bodies} > {end["subject"] for end in ends}
+    assert len(list(tmp_path.iterdir())) == len([end for end in ends if end["data"]["outputs"]])
+
+
+@pytest.mark.parametrize("fault", [OSError("no room"), None])
+def test_without_a_film_there_is_a_job_all_the_same(fault: Exception | None) -> None:
+    bodies: list[bytes] = []
+
+    def film(job: str) -> Path | None:
+        if fault:
+            raise fault
+        return None
+
+    ends = told(JobMaker(bodies.append, film=film), bodies, 2)
+    assert "outputs" not in ends[0]["data"]
 
 
 def test_one_that_was_never_started_is_stopped_too() -> None:

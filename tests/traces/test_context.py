@@ -82,6 +82,17 @@ def test_ids_are_the_same_each_time_and_different_for_each_job() -> None:
     assert len({identity.span_id for identity in identities}) == len(jobs)
 
 
+@pytest.mark.parametrize("flags", ["00", "01"])
+def test_a_span_names_itself_as_it_is_read(flags: str) -> None:
+    header = f"00-{TRACE}-{SPAN}-{flags}"
+    span = parse_traceparent(header)
+    assert span is not None
+    assert span.as_traceparent() == header
+    own = identify("s", "job", NOON, header).own
+    assert (own.trace_id, own.sampled) == (TRACE_ID, flags == "01")
+    assert parse_traceparent(own.as_traceparent()) == own
+
+
 def test_an_exemplar_spells_the_ids_out() -> None:
     exemplar = identify("s", "job", NOON, TRACEPARENT).as_exemplar()
     assert exemplar["trace_id"] == TRACE

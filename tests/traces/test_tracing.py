@@ -12,11 +12,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import structlog.testing
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.traces.examples import SECOND, TRACEPARENT, UNREADABLE, Job, Report, after
 from tools.programs import free_port
 from veo_exporter.traces import Tracing, open_emitter, traces_url
 from veo_exporter.traces.sdk_log import MAX_REMEMBERED, SdkLog
+from veo_exporter.traces.tracing import SENT_AT_ONCE
 
 BROKEN = "00-zz-01"
 UNSAMPLED = TRACEPARENT[:-2] + "02"
@@ -45,8 +47,11 @@ class Receiver:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def names(self) -> list[str]:
+        return [span.name for span in self.spans()]
+
+    def spans(self) -> list[Span]:
         return [
-            span.name
+            span
             for _, request in self.requests
             for resource in request.resource_spans
             for scope in resource.scope_spans
@@ -62,7 +67,13 @@ def receiver() -> Iterator[Receiver]:
     made.server.server_close()
 
 
-def tracing(endpoint: str | None, counts: Counter[str], *, keep_unsampled: bool = True) -> Tracing:
+def tracing(
+    endpoint: str | None,
+    counts: Counter[str],
+    *,
+    keep_unsampled: bool = True,
+    waiting_limit: int = 8,
+) -> Tracing:
     return Tracing(
         open_emitter(
             traces_url(endpoint, {}),
@@ -75,7 +86,7 @@ def tracing(endpoint: str | None, counts: Counter[str], *, keep_unsampled: bool 
             dropped=lambda reason, spans: counts.update({reason: spans}),
         ),
         patience_seconds=30,
-        waiting_limit=8,
+        waiting_limit=waiting_limit,
         keep_unsampled=keep_unsampled,
         context_broken=lambda: counts.update(broken=1),
     )
@@ -85,8 +96,12 @@ def test_a_trace_leaves_with_its_probe(receiver: Receiver) -> None:
     counts: Counter[str] = Counter()
     room = tracing(receiver.url + "/", counts)
     room.finished(Job(), ["/srv/videos/out.mp4"], 0.0)
-    room.probed("/srv/videos/other.mp4", Report(), 1, 2)
-    room.probed("/srv/videos/out.mp4", Report(), after(12), after(13))
+    parent = room.parent_of(Job())
+    room.probed(parent, "/srv/videos/other.mp4", Report(), 1, 2)
+    # Others' files, one of them under no job at all.
+    for stranger in (TRACEPARENT, BROKEN, "", None):
+        room.probed(stranger, "/srv/videos/out.mp4", Report(), 1, 2)
+    room.probed(parent, "/srv/videos/out.mp4", Report(), after(12), after(13))
     room.stop(5.0)
     assert sorted(receiver.names()) == [
         "probe_video",
@@ -102,14 +117,51 @@ def test_a_trace_leaves_with_its_probe(receiver: Receiver) -> None:
 def test_patience_and_the_end_let_traces_go_without_their_probes(receiver: Receiver) -> None:
     counts: Counter[str] = Counter()
     room = tracing(receiver.url, counts)
-    room.finished(Job(job_id="a"), ["/a"], 0.0)
-    room.finished(Job(job_id="b"), ["/b", "/c"], 20.0)
-    room.tick(30.0)
-    room.probed("/a", UNREADABLE, 0, SECOND)
-    room.probed("/b", UNREADABLE, 0, SECOND)
+    a, b = Job(job_id="a"), Job(job_id="b")
+    room.finished(a, ["/a"], 0.0)
+    room.finished(b, ["/b", "/c"], 20.0)
+    assert room.tick(30.0) is False
+    room.probed(room.parent_of(a), "/a", UNREADABLE, 0, SECOND)
+    room.probed(room.parent_of(b), "/b", UNREADABLE, 0, SECOND)
     room.stop(5.0)
     assert Counter(receiver.names())["process video_jobs"] == 2
     assert Counter(receiver.names())["probe_video"] == 1
+
+
+def test_jobs_that_name_one_file_have_each_its_own_probe(receiver: Receiver) -> None:
+    counts: Counter[str] = Counter()
+    room = tracing(receiver.url, counts)
+    a, b = Job(job_id="a", traceparent=TRACEPARENT), Job(job_id="b", traceparent=TRACEPARENT)
+    for job in (a, b):
+        room.finished(job, ["/out"], 0.0)
+    # The same trace, and each job's verdict under its own span.
+    room.probed(room.parent_of(a), "/out", UNREADABLE, 0, SECOND)
+    room.probed(room.parent_of(b), "/out", Report(), 0, SECOND)
+    room.stop(5.0)
+    spans = receiver.spans()
+    jobs = {
+        span.span_id: value.value.string_value
+        for span in spans
+        for value in span.attributes
+        if value.key == "videogen.job.id"
+    }
+    verdicts = {
+        jobs[span.parent_span_id]: value.value.string_value
+        for span in spans
+        for value in span.attributes
+        if span.name == "probe_video" and value.key == "videogen.video.verdict"
+    }
+    assert verdicts == {"a": "error", "b": "defective"}
+
+
+def test_many_that_are_overdue_are_sent_a_few_at_a_time(receiver: Receiver) -> None:
+    counts: Counter[str] = Counter()
+    room = tracing(receiver.url, counts, waiting_limit=SENT_AT_ONCE + 1)
+    for number in range(SENT_AT_ONCE + 1):
+        room.finished(Job(job_id=str(number), stages=()), ["/out"], 0.0)
+    assert [room.tick(29.9), room.tick(30.0), room.tick(30.0)] == [False, True, False]
+    room.stop(5.0)
+    assert counts == {"exported": SENT_AT_ONCE + 1}
 
 
 def test_while_it_is_off_there_is_nothing() -> None:
@@ -117,9 +169,14 @@ def test_while_it_is_off_there_is_nothing() -> None:
     room = tracing(None, counts)
     assert not room.on
     room.finished(Job(traceparent=BROKEN), ["/a"], 0.0)
-    room.probed("/a", Report(), 0, 1)
+    room.probed(TRACEPARENT, "/a", Report(), 0, 1)
     room.tick(1e9)
     assert room.exemplar(Job()) is None
+    # There is no span of ours: what the caller named is the nearest one.
+    assert room.parent_of(Job()) is None
+    assert room.parent_of(Job(traceparent=UNSAMPLED)) == TRACEPARENT[:-2] + "00"
+    assert room.parent_of(Job(traceparent=BROKEN)) is None
+    assert room.parent_of(Job(traceparent=f"{TRACEPARENT}-more")) is None
     room.stop(1.0)
     # What callers send is as broken as before.
     assert counts == {"broken": 1}

@@ -19,7 +19,7 @@ SCHEMA_FIELDS = {
     "timing_source", "time_base", "effective_tick_ms", "frame_count", "nominal_fps", "duration_s",
     "first_pts_s", "gap_count", "gaps_at", "dropped_frames", "duplicate_pts", "short_deltas",
     "pts_discontinuities", "max_abs_dev_raw_ms", "max_abs_dev_net_ms", "pts_jitter_p2p_ms", "is_cfr",
-    "on_grid", "consistency_ratio", "keyframes", "keyframe_interval_frames", "keyframe_interval_s",
+    "on_grid", "consistency_ratio", "deviations_ms", "keyframes", "keyframe_interval_frames", "keyframe_interval_s",
     "gop_tail_frames", "truncated", "request", "deep", "verdict", "defects",
 }  # fmt: skip
 
@@ -75,6 +75,8 @@ def test_the_json_of_a_healthy_webm(films: dict[str, Path], probe: Probe) -> Non
     assert said["max_abs_dev_net_ms"] == 0
     assert said["max_abs_dev_raw_ms"] == pytest.approx(2 / 3)
     assert said["consistency_ratio"] == 1
+    # 149 frames have 148 intervals between them.
+    assert said["deviations_ms"] == [[0.0, 148]]
     assert said["request"]["frames"] == 149
     assert said["request"]["duration_s"] == "31/5"
     assert (said["verdict"], said["defects"], said["deep"]) == ("ok", [], None)

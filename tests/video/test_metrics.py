@@ -19,10 +19,10 @@ from veo_exporter.video import (
     exemplar_of,
     parse_expectation,
 )
+from veo_exporter.video.backlog import Backlog
 from veo_exporter.video.definitions import ErrorKind, Failure, VideoReport
 from veo_exporter.video.metrics import DEFECTS
 from veo_exporter.video.origins import ELSEWHERE, Origin
-from veo_exporter.video.prober import Backlog
 
 LABELS = 'engine="veo",profile="1080p24-6s",source="out",variant="none"'
 REQUEST = ProbeRequest(path=Path("film.mp4"), source="out", engine="veo", profile="1080p24-6s")
@@ -145,6 +145,34 @@ def test_combinations_of_names_are_bounded() -> None:
     assert origins.place(request(engine="a")) == Origin("event", "a")
     assert origins.place(request(engine="b")) == ELSEWHERE
     assert refused == ["origin"]
+
+
+def test_what_is_beyond_a_bound_is_counted_once_for_each_file() -> None:
+    refused: list[str] = []
+    metrics = VideoMetrics(Folds(), Origins([REQUEST], refused.append, most_origins=2))
+    for _ in range(3):
+        metrics.expect(request(engine="a"))
+    assert refused == []
+    metrics.fold(request(engine="a"), report(evenly(48)))
+    metrics.fold(request(engine="a"), report(evenly(48)))
+    assert refused == ["origin", "origin"]
+
+
+def test_what_is_known_to_come_is_admitted_whatever_the_bounds() -> None:
+    refused: list[str] = []
+    origins = Origins([REQUEST], refused.append, most_names=3, most_origins=2)
+    for engine in "abcde":
+        assert origins.reserve(request(engine=engine)) == Origin("event", engine)
+    assert origins.place(request(engine="c")) == Origin("event", "c")
+    assert refused == []
+    assert origins.place(request(engine="f")) == ELSEWHERE
+    assert refused == ["engine", "origin"]
+
+
+def test_the_rows_of_what_is_known_to_come_stand_at_zero(folded: Folded) -> None:
+    folded.metrics.reserve(request(engine="new"))
+    labels = 'defect="truncated",engine="new",profile="other",source="event",variant="none"'
+    assert folded.value(catalog.DEFECTS.name, labels) == 0
 
 
 def test_a_new_origin_starts_at_zero_when_its_file_is_awaited(folded: Folded) -> None:

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers, and what waits for them."""
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,6 +163,28 @@ def test_it_stops_while_an_ffprobe_hangs_and_says_nothing_of_its_file(tmp_path: 
 
 def test_it_may_be_stopped_before_it_was_started(looking: Looking) -> None:
     assert Office(looking).prober.stop(1)
+
+
+def test_a_reload_leaves_nothing_behind_but_what_is_at_work(tmp_path: Path) -> None:
+    (tmp_path / "film.mp4").write_bytes(b"film")
+    program = tmp_path / "ffprobe"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    first = Probe(ffprobe=Ffprobe(Limits(), program))
+    office = Office(first, workers=1)
+    office.prober.start()
+    assert office.prober.submit(ProbeRequest(path=tmp_path / "film.mp4"))
+    wait_until(lambda: first.ffprobe.children > 0)
+    former = weakref.ref(others := Probe(ffprobe=Ffprobe(Limits(), program)).ffprobe)
+    office.prober.reconfigure(Probe(ffprobe=others), most_waiting=5)
+    del others
+    office.prober.reconfigure(Probe(ffprobe=Ffprobe(Limits(), program)), most_waiting=5)
+    gc.collect()
+    assert former() is None
+    # That of two reloads ago is still at work, and is ended all the same.
+    assert office.prober.stop(10)
+    assert first.ffprobe.children == 0
+    assert office.reports == []
 
 
 def test_other_settings_hold_from_the_next_file_on(looking: Looking) -> None:

@@ -7,11 +7,18 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.video.conftest import Film
+from veo_exporter.catalog import video as catalog
+from veo_exporter.exposition import Folds
+from veo_exporter.video import Origins, ProbeRequest, VideoMetrics, as_json
 from veo_exporter.video.definitions import Failure, Verdict, VideoReport
 from veo_exporter.video.ffprobe import Ffprobe, Limits, MissingProgram
 from veo_exporter.video.gate import Entry, admit
 from veo_exporter.video.probe import Probe
+
+RULES = Path(__file__).resolve().parents[2] / "alerts/source/jobs-alerts.yaml"
 
 
 def failure(report: VideoReport) -> tuple[str, str]:
@@ -50,6 +57,63 @@ def test_text_named_mp4_is_unreadable(films: dict[str, Path], probe: Probe) -> N
         "unreadable",
         "text.mp4: Invalid data found when processing input",
     )
+
+
+@pytest.fixture
+def cut(film: Film, tmp_path: Path) -> Path:
+    """The commonest broken output: its writer died before the index, which comes last."""
+    whole = film("unstreamed.mp4", "-f", "lavfi", "-i", "testsrc=rate=24:size=128x72", "-t", "2")
+    path = tmp_path / "cut.mp4"
+    path.write_bytes(whole.read_bytes()[:-2000])
+    return path
+
+
+def test_a_film_without_its_end_is_told_apart_from_text(
+    probe: Probe, cut: Path, films: dict[str, Path]
+) -> None:
+    report = probe.look_at(cut)
+    assert failure(report) == (
+        "unreadable",
+        "moov atom not found: cut.mp4: Invalid data found when processing input",
+    )
+    assert [finding.defect.value for finding in report.findings] == ["truncated"]
+    said = as_json(report)
+    assert (said["truncated"], said["frame_count"]) == (True, None)
+    assert [found["name"] for found in said["defects"]] == ["truncated"]
+    text = probe.look_at(films["text.mp4"])
+    assert (text.findings, as_json(text)["truncated"]) == ((), None)
+
+
+def test_the_alert_on_cut_files_sees_it(probe: Probe, cut: Path) -> None:
+    folds = Folds()
+    request = ProbeRequest(path=cut)
+    VideoMetrics(folds, Origins([], lambda label: None)).fold(request, probe.look_at(cut))
+    rows = {
+        labels[-1]: value
+        for family in folds.families(0)
+        if family.spec is catalog.DEFECTS
+        for labels, value in family.rows
+        if value
+    }
+    assert rows == {"unreadable": 1, "truncated": 1}
+    alerts = yaml.safe_load(RULES.read_text().replace("<<", "").replace(">>", ""))
+    [rule] = [
+        rule
+        for group in alerts["groups"]
+        for rule in group["rules"]
+        if rule["alert"] == "VeoVideoTruncated"
+    ]
+    assert 'defect=~"frames_missing|truncated"' in rule["expr"]
+
+
+def test_what_ffprobe_said_first_and_last_is_told_within_a_bound(tmp_path: Path) -> None:
+    (tmp_path / "film.mp4").write_bytes(b"film")
+    script = (
+        "echo '[mov @ 0x5] the cause' >&2; echo between >&2; "
+        "printf 'y%.0s' $(seq 300) >&2; echo >&2; exit 1"
+    )
+    kind, message = failure(probe_with(script, tmp_path).look_at(tmp_path / "film.mp4"))
+    assert (kind, message) == ("unreadable", "the cause: " + "y" * 200)
 
 
 @pytest.mark.parametrize("name", ["list.m3u8", "list.mp4"])

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real folders."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import structlog.testing
+
 from tests.daemon import wait_until
 from veo_exporter.clock import SystemClock
-from veo_exporter.video.prober import ProbeRequest
+from veo_exporter.video.request import ProbeRequest
 from veo_exporter.video.watch import Folder, FolderWatch
 
 
@@ -87,6 +90,16 @@ def test_a_folder_may_come_later_and_be_replaced(tmp_path: Path) -> None:
         out.mkdir()
         (out / "second.mp4").write_bytes(b"film")
         wait_until(lambda: told[1:] == ["second.mp4"])
+
+
+def test_a_name_that_is_no_utf8_is_taken_without_a_word(tmp_path: Path) -> None:
+    with structlog.testing.capture_logs() as logged, watched(tmp_path) as (told, _):
+        odd = os.fsdecode(b"fil\xff\xe9m.mp4")
+        (tmp_path / odd).write_bytes(b"film")
+        wait_until(lambda: told == [odd])
+        (tmp_path / "film.mp4").write_bytes(b"film")
+        wait_until(lambda: told == [odd, "film.mp4"])
+    assert logged == []
 
 
 def test_a_request_carries_what_is_known_of_the_folder() -> None:

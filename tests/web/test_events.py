@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /api/v1/events on a real socket, with a real intake behind it."""
 
+import asyncio
 import gzip
 import io
 import json
-from collections.abc import AsyncIterator
+import zlib
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,12 +16,15 @@ import pytest
 from aiohttp import web
 
 from tests.jobs import Desk, event, written
-from veo_exporter.jobs import Limits, Result
+from veo_exporter.jobs import BadBody, Limits, Result
 from veo_exporter.web.events import PATH, events_handler
+from veo_exporter.web.server import build_runner
+from veo_exporter.web.unpacking import unpack
 
 ONE = "application/cloudevents+json"
 SEVERAL = "application/cloudevents-batch+json; charset=utf-8"
 MAX_BODY_BYTES = 10_000
+DAMAGED = "the body is damaged or not packed as its Content-Encoding says: "
 
 
 class Door:
@@ -40,13 +45,21 @@ class Door:
             return response.status, await response.json(), dict(response.headers)
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("not so in time")
+
+
 @asynccontextmanager
 async def open_door(limits: Limits | None = None) -> AsyncIterator[Door]:
     desk = Desk(limits)
     application = web.Application()
-    handler = events_handler(desk.intake, max_body_bytes=MAX_BODY_BYTES, max_batch=200)
+    handler = events_handler(desk.intake, max_body_bytes=MAX_BODY_BYTES, max_batch=lambda: 200)
     application.router.add_post(PATH, handler)
-    runner = web.AppRunner(application)
+    runner = build_runner(application)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -128,12 +141,89 @@ async def test_bodies_that_are_not_looked_at(
 
 async def test_a_body_that_unpacks_to_much_is_refused() -> None:
     async with open_door() as door:
-        packed = gzip.compress(b" " * 50_000_000)
+        packed = gzip.compress(b" " * 50_000_000, mtime=0)
         assert len(packed) < 100_000
         status, answer, _ = await door.post(packed, **{"Content-Encoding": "gzip"})
         assert (status, answer["refused"][0]["reason"]) == (413, "body_too_large")
         good = gzip.compress(json.dumps([written("started")]).encode())
         assert (await door.post(good, **{"Content-Encoding": "gzip"}))[0] == 202
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "status", "reason", "sentence"),
+    [
+        ("gzip", b"[]", 400, "not_json", DAMAGED + "gzip"),
+        ("gzip", b"", 400, "not_json", DAMAGED + "gzip"),
+        ("gzip", gzip.compress(b"[]", mtime=0)[:-9], 400, "not_json", DAMAGED + "gzip"),
+        ("gzip", gzip.compress(b"[]", mtime=0) + b"rest", 400, "not_json", DAMAGED + "gzip"),
+        ("X-Gzip", b"[]", 400, "not_json", DAMAGED + "x-gzip"),
+        ("deflate", b"zzz", 400, "not_json", DAMAGED + "deflate"),
+        ("deflate", zlib.compress(b"[]") + b"rest", 400, "not_json", DAMAGED + "deflate"),
+        ("gzip", b"\0" * (MAX_BODY_BYTES + 1), 413, "body_too_large", "the body is larger than"),
+        ("deflate", zlib.compress(b" " * 20_000), 413, "body_too_large", "the body is larger than"),
+        *(
+            (coding, b"[]", 415, "unsupported_media_type", f"Content-Encoding '{coding}' is not un")
+            for coding in ("br", "zstd", "compress", "snappy", "gzip, gzip")
+        ),
+    ],
+)
+async def test_a_body_that_cannot_be_unpacked_is_told_and_counted(
+    coding: str, body: bytes, status: int, reason: str, sentence: str
+) -> None:
+    async with open_door() as door:
+        found, answer, _ = await door.post(body, **{"Content-Encoding": coding})
+        assert (found, answer["refused"][0]["reason"]) == (status, reason)
+        assert answer["refused"][0]["message"].startswith(sentence)
+        assert door.desk.dropped == {("event", reason): 1}
+        assert (await door.post([written("started", "1")]))[0] == 202
+
+
+@pytest.mark.parametrize(
+    ("coding", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("x-gzip", gzip.compress),
+        # Two strung together are one.
+        ("GZIP", lambda body: gzip.compress(body[:7], mtime=0) + gzip.compress(body[7:])),
+        ("deflate", zlib.compress),
+        ("deflate", lambda body: zlib.compress(body)[2:-4]),
+        ("identity", bytes),
+    ],
+)
+async def test_a_body_may_be_packed(coding: str, pack: Callable[[bytes], bytes]) -> None:
+    async with open_door() as door:
+        body = pack(json.dumps([written("started")]).encode())
+        status, answer, _ = await door.post(body, **{"Content-Encoding": coding})
+        assert (status, answer["taken"]) == (202, {"applied": 1})
+
+
+@pytest.mark.parametrize("bound", [10_000, 10_001])
+def test_the_bound_is_of_what_comes_out(bound: int) -> None:
+    packed = gzip.compress(b"x" * 10_001, mtime=0)
+    if bound == 10_001:
+        assert unpack(packed, "gzip", bound) == b"x" * 10_001
+        return
+    with pytest.raises(BadBody, match="larger than 10000 bytes"):
+        unpack(packed, "gzip", bound)
+
+
+async def test_a_body_that_breaks_off_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_door() as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+        head = (
+            f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+            f"Expect: 100-continue\r\nContent-Type: {ONE}\r\n\r\n"
+        )
+        writer.write(head.encode())
+        # The route waits for the body by now.
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b'{"specversion"')
+        writer.close()
+        await writer.wait_closed()
+        await until(lambda: bool(door.desk.dropped))
+        assert door.desk.dropped == {("event", "not_json"): 1}
+        assert (await door.post([written("started", "1")]))[0] == 202
+    assert caplog.records == []
 
 
 async def test_a_full_table_asks_for_patience() -> None:

@@ -24,9 +24,9 @@ class AdviceDesk:
         self.source: Source = AdviceSource(lambda: sampler.latest, lambda: self._advisor.latest)
         sampler.when_published(self._advisor.take)
 
-    def reconfigure(self, settings: Settings) -> None:
+    def reconfigure(self, ladder: Ladder) -> None:
         """Take other thresholds; they hold from the next reading on."""
-        self._advisor.ladder = ladder_of(settings)
+        self._advisor.ladder = ladder
 
     def document(self) -> dict[str, Any]:
         """The answer of the API."""

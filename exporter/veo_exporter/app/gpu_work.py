@@ -13,6 +13,7 @@ from veo_exporter.gpu import (
     USUAL_GPM_SIGNALS,
     Cadence,
     Gpm,
+    GpmSignal,
     NameLimits,
     ProcessNames,
     ProcessSurveys,
@@ -34,19 +35,27 @@ class GpuWork:
     def __init__(
         self, gpu: Gpu, sampler: Sampler, drop: Callable[[str, str, int], None], clock: Clock
     ) -> None:
-        self._names = ProcessNames(_limits_of(gpu), lambda reason: drop(_KIND, reason, 1), clock)
-        self._gpm = Gpm(clock, _GPM_SIGNALS[gpu.gpm])
+        self._names = ProcessNames(
+            name_limits_of(gpu), lambda reason: drop(_KIND, reason, 1), clock
+        )
+        self._gpm = Gpm(clock, gpm_signals_of(gpu))
         for survey in (*ProcessSurveys(self._names, clock).surveys, self._gpm.survey):
             sampler.also_ask(Cadence.FULL, survey)
         sampler.before_closing(self._gpm.free)
 
-    def reconfigure(self, gpu: Gpu) -> None:
+    def reconfigure(self, names: NameLimits, gpm_signals: tuple[GpmSignal, ...]) -> None:
         """Take other settings; they hold from the next sweep on."""
-        self._names.limits = _limits_of(gpu)
-        self._gpm.signals = _GPM_SIGNALS[gpu.gpm]
+        self._names.limits = names
+        self._gpm.signals = gpm_signals
 
 
-def _limits_of(gpu: Gpu) -> NameLimits:
+def gpm_signals_of(gpu: Gpu) -> tuple[GpmSignal, ...]:
+    """Which of the driver's performance counters are read, as the settings say it."""
+    return _GPM_SIGNALS[gpu.gpm]
+
+
+def name_limits_of(gpu: Gpu) -> NameLimits:
+    """How many names of processes are kept, as the settings say it."""
     return NameLimits(
         proc_root=gpu.proc_root, per_gpu=gpu.process_names, per_node=gpu.process_names_max
     )

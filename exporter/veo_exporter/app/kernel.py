@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import structlog
 
+from veo_exporter.app.loops import Loops
 from veo_exporter.catalog import MetricSpec
 from veo_exporter.catalog.xid import XID_ERRORS
 from veo_exporter.clock import Clock
@@ -93,8 +94,7 @@ class KernelWatch:
             was_read=lambda: self._log.was_up, sources_up=self._sources_up
         )
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._loops = Loops(drop)
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -117,28 +117,25 @@ class KernelWatch:
     def start(self) -> None:
         """Begin to look."""
         self._loop = asyncio.get_running_loop()
-        self._task = asyncio.create_task(self._look_until_stopped())
+        self._loops.start("kernel", self._look)
 
     async def stop(self) -> None:
-        """End within a moment."""
-        self._stopping.set()
-        if self._task is not None:
-            # A look that a disk holds up is left to itself.
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(self._task), STOP_SECONDS)
+        """End within a moment; a look that a disk holds up is left to itself."""
+        await self._loops.stop()
         await asyncio.to_thread(self._listener.stop, STOP_SECONDS)
-
-    async def _look_until_stopped(self) -> None:
-        while not self._stopping.is_set():
-            self._listener.watch()
-            if self._log_wanted:
-                news = (
-                    self._log.look() if self._log.quick else await asyncio.to_thread(self._log.look)
-                )
-                self._fold(news)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), LOOK_SECONDS)
         self._log.close()
+
+    def unhealthy(self) -> str:
+        """Empty while it looks, else what is wrong."""
+        ended = self._loops.ended()
+        return f"the loop of {ended[0]} has ended: restart the exporter" if ended else ""
+
+    async def _look(self) -> float:
+        self._listener.watch()
+        if self._log_wanted:
+            quick = self._log.quick
+            self._fold(self._log.look() if quick else await asyncio.to_thread(self._log.look))
+        return LOOK_SECONDS
 
     def _fold(self, news: KernelNews) -> None:
         self._kernel_source.lines.update(news.lines)

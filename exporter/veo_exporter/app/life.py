@@ -5,6 +5,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -70,23 +71,46 @@ def memory_of(
     return AddressMemory(folder, failed=lambda: drop(kind, reason, 1))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseLimits:
+    """How long a pause is, and how long its beginning may take."""
+
+    default_seconds: float
+    longest_seconds: float
+    call_deadline_seconds: float
+
+
+def pause_limits_of(gpu: Gpu) -> PauseLimits:
+    """The limits as the settings say them."""
+    return PauseLimits(
+        default_seconds=gpu.pause_default,
+        longest_seconds=gpu.pause_max,
+        call_deadline_seconds=gpu.call_deadline,
+    )
+
+
 class PauseDoor:
     """Answers requests for a pause and for its end."""
 
-    def __init__(self, sampler: Sampler, settings: Callable[[], Gpu]) -> None:
+    def __init__(self, sampler: Sampler, gpu: Gpu) -> None:
         self._sampler = sampler
-        self._settings = settings
+        self._watched = gpu.enabled
+        self._limits = pause_limits_of(gpu)
 
     @property
     def source(self) -> Source:
         return LifeSource(lambda: self._sampler.pauses.status, self._sampler.calls.totals)
 
+    def reconfigure(self, limits: PauseLimits) -> None:
+        """Take other limits; they hold from the next request on."""
+        self._limits = limits
+
     async def pause(self, written: str | None) -> tuple[int, str]:
         """HTTP status and sentence: 200 once the driver is released, 202 if it is not yet."""
-        gpu = self._settings()
-        if not gpu.enabled:
+        limits = self._limits
+        if not self._watched:
             return 409, "GPUs are not watched (gpu.enabled is false): there is nothing to pause"
-        seconds = gpu.pause_default
+        seconds = limits.default_seconds
         if written is not None:
             try:
                 seconds = parse_duration(written)
@@ -94,11 +118,11 @@ class PauseDoor:
                 return 400, f"for: {error}"
         if seconds < SHORTEST_PAUSE_SECONDS:
             return 400, "for: must be at least 1s; to end a pause, POST /-/resume"
-        if seconds > gpu.pause_max:
-            most = format_duration(gpu.pause_max)
+        if seconds > limits.longest_seconds:
+            most = format_duration(limits.longest_seconds)
             return 400, f"for: must be at most {most} (gpu.pause_max); ask again before it ends"
-        patience = gpu.call_deadline + RELEASE_GRACE_SECONDS
-        status = await asyncio.to_thread(self._sampler.pause, seconds, patience)
+        patience_seconds = limits.call_deadline_seconds + RELEASE_GRACE_SECONDS
+        status = await asyncio.to_thread(self._sampler.pause, seconds, patience_seconds)
         if status.pause is None:
             return 409, "the pause was ended while the driver was being released"
         return 200 if status.released else 202, status.sentence

@@ -49,9 +49,9 @@ class Pods:
     def stop(self) -> None:
         self._watch.stop()
 
-    def reconfigure(self, settings: Kubernetes) -> None:
+    def reconfigure(self, plan: Plan) -> None:
         """Take other settings; they hold from the next question on."""
-        self._watch.reconfigure(plan_of(settings))
+        self._watch.reconfigure(plan)
 
 
 def plan_of(settings: Kubernetes) -> Plan:

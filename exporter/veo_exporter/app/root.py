@@ -3,33 +3,24 @@
 """Everything, wired."""
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from typing import Any, Final
 
 import structlog
 
 import veo_exporter
-from veo_exporter.app.advice import AdviceDesk
-from veo_exporter.app.dcgm import DCGM_SETTINGS, dcgm_sources
-from veo_exporter.app.gpu_work import DROPPED_SEEDS as GPU_WORK_DROPPED
-from veo_exporter.app.gpu_work import GpuWork
-from veo_exporter.app.kernel import DROPPED_SEEDS as KERNEL_DROPPED
-from veo_exporter.app.kernel import KernelWatch
-from veo_exporter.app.life import DROPPED_SEEDS as LIFE_DROPPED
-from veo_exporter.app.life import PauseDoor, memory_of
-from veo_exporter.app.pods import DROPPED_SEEDS as PODS_DROPPED
-from veo_exporter.app.pods import Pods
-from veo_exporter.app.work import DROPPED_SEEDS, Surroundings, Work
+from veo_exporter.app.node import DROPPED_SEEDS as NODE_DROPPED
+from veo_exporter.app.node import Hardware, Node
+from veo_exporter.app.reloading import Changeable, refuse_what_needs_a_restart
+from veo_exporter.app.surroundings import Surroundings
+from veo_exporter.app.work import DROPPED_SEEDS as WORK_DROPPED
+from veo_exporter.app.work import Work
 from veo_exporter.catalog import exporter as catalog
 from veo_exporter.clock import Clock
-from veo_exporter.config import Gpu, Settings
+from veo_exporter.config import Settings
 from veo_exporter.errors import BadConfig
 from veo_exporter.exposition import Folds, OwnSource, Page, Source
-from veo_exporter.gpu import GpuSource, Nodes, Sampler, Timing, withdrawn_groups
 from veo_exporter.web import (
     MAX_BODY_BYTES,
     OTHER_PATH,
@@ -43,19 +34,6 @@ from veo_exporter.web import (
 )
 
 log = structlog.get_logger(__name__)
-
-SAMPLER_STOP_SECONDS: Final = 1.0
-"""With the web's own patience this stays under the two seconds that SIGTERM may take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hardware:
-    """What the node is made of: the driver's bindings and the PCI bus, real or simulated."""
-
-    load_library: Callable[[], Any]
-    pci_functions: Callable[[], frozenset[str] | None]
-    simulated: bool
-    look_at_nodes: Callable[[], Nodes] | None = None
 
 
 class App:
@@ -72,6 +50,7 @@ class App:
         watching: Callable[[], None] = lambda: None,
     ) -> None:
         self.settings = settings
+        self._max_batch = settings.jobs.max_batch
         self._clock = clock
         self._simulated = hardware.simulated
         self._read_settings = read_settings
@@ -88,76 +67,25 @@ class App:
             [
                 ("page_part", "failed"),
                 *(("http_request", refusal.value) for refusal in Refusal),
-                *DROPPED_SEEDS,
-                *PODS_DROPPED,
-                *KERNEL_DROPPED,
-                *LIFE_DROPPED,
-                *GPU_WORK_DROPPED,
+                *NODE_DROPPED,
+                *WORK_DROPPED,
             ],
         )
         self._requests = self._folds.counter(catalog.HTTP_REQUESTS, USUAL_ANSWERS)
-        self._sampler = Sampler(
-            load_library=hardware.load_library,
-            pci_functions=hardware.pci_functions,
-            expected=settings.gpu.expected_count,
-            timing=timing_of(settings.gpu),
-            clock=clock,
-            look_at_nodes=hardware.look_at_nodes,
-            memory=memory_of(
-                settings.state,
-                os.environ,
-                lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
-                simulated=hardware.simulated,
-            ),
-        )
-        self._pauses = PauseDoor(self._sampler, lambda: self.settings.gpu)
-        self._gpu_work = GpuWork(
-            settings.gpu,
-            self._sampler,
-            lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
-            clock,
-        )
-        self._kernel = KernelWatch(
-            settings,
-            self._sampler,
-            hardware.load_library,
-            lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
-            clock,
-            simulated=hardware.simulated,
-        )
-        self._advice = AdviceDesk(settings, self._sampler, clock, simulated=hardware.simulated)
-        gpus: tuple[Source, ...] = (
-            GpuSource(lambda: self._sampler.latest, self._kernel.missing),
-            self._pauses.source,
-            self._advice.source,
-            *dcgm_sources(settings.gpu, self._sampler, self._kernel.last_xid, os.environ),
-        )
+        self._node = Node(settings, hardware, self._drop, clock)
         self._work = Work(
             settings,
             Surroundings(
                 folds=self._folds,
-                drop=lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
+                drop=self._drop,
                 clock=clock,
                 simulated=hardware.simulated,
-                gpu_uuid=self._gpu_uuid,
+                gpu_uuid=self._node.gpu_uuid,
                 watching=watching,
             ),
         )
-        self._pods = Pods(
-            settings.kubernetes,
-            lambda: self._sampler.latest,
-            lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
-            clock,
-            simulated=hardware.simulated,
-        )
-        own: tuple[Source, ...] = (
-            *self._kernel.sources,
-            *self._pods.sources,
-            *self._work.sources,
-            self._folds,
-            self._own,
-        )
-        self._page = Page((*(gpus if settings.gpu.enabled else ()), *own), self._part_failed)
+        own = (self._folds, self._own)
+        self._page = Page((*self._node.sources, *self._work.sources, *own), self._part_failed)
         self.server = Server(build_application(self._answers()))
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -168,13 +96,8 @@ class App:
             await self.server.start(self.settings.web.listen_address, self.settings.web.unix_socket)
             self._work.start()
             lifetimes.push_async_callback(self._work.stop)
-            self._pods.start()
-            lifetimes.callback(self._pods.stop)
-            self._kernel.start()
-            lifetimes.push_async_callback(self._kernel.stop)
-            if self.settings.gpu.enabled:
-                self._sampler.start()
-                lifetimes.push_async_callback(self._stop_sampler)
+            self._node.start()
+            lifetimes.push_async_callback(self._node.stop)
             log.info(
                 "serving",
                 url=f"http://localhost:{self.server.port}/",
@@ -194,57 +117,19 @@ class App:
         """Read the configuration again. Raises BadConfig, and then everything stays as it was."""
         try:
             settings = self._read_settings()
-            self._refuse_what_needs_a_restart(settings)
+            refuse_what_needs_a_restart(self.settings, settings)
+            # Made before any room is touched: a reload holds whole, or not at all.
+            parts = Changeable.of(settings)
         except BadConfig as error:
             self._own.reloaded(False, self._clock.unix_seconds())
             log.error("configuration refused, the old one stays", faults=error.faults)
             raise
         self.settings = settings
-        self._work.reconfigure(settings)
-        self._advice.reconfigure(settings)
-        self._pods.reconfigure(settings.kubernetes)
-        self._sampler.reconfigure(timing_of(settings.gpu), settings.gpu.expected_count)
-        self._gpu_work.reconfigure(settings.gpu)
+        self._max_batch = parts.max_batch
+        self._work.reconfigure(parts)
+        self._node.reconfigure(parts)
         self._own.reloaded(True, self._clock.unix_seconds())
         log.info("configuration reloaded")
-
-    def _refuse_what_needs_a_restart(self, settings: Settings) -> None:
-        fixed = {
-            "web.listen_address": (self.settings.web.listen_address, settings.web.listen_address),
-            "web.unix_socket": (self.settings.web.unix_socket, settings.web.unix_socket),
-            "gpu.enabled": (self.settings.gpu.enabled, settings.gpu.enabled),
-            "kubernetes.enabled": (
-                self.settings.kubernetes.enabled,
-                settings.kubernetes.enabled,
-            ),
-            "gpu.sysfs_root": (self.settings.gpu.sysfs_root, settings.gpu.sysfs_root),
-            "gpu.device_root": (self.settings.gpu.device_root, settings.gpu.device_root),
-            **{
-                f"gpu.{name}": (getattr(self.settings.gpu, name), getattr(settings.gpu, name))
-                for name in DCGM_SETTINGS
-            },
-            "state": (self.settings.state, settings.state),
-            "kernel": (self.settings.kernel, settings.kernel),
-            "log": (self.settings.log, settings.log),
-            "logs": (self.settings.logs, settings.logs),
-            "traces": (self.settings.traces, settings.traces),
-            "video.folders": (self.settings.video.folders, settings.video.folders),
-            "video.enabled": (self.settings.video.enabled, settings.video.enabled),
-            "jobs.engines": (self.settings.jobs.engines, settings.jobs.engines),
-            "jobs.models": (self.settings.jobs.models, settings.jobs.models),
-            "jobs.variants": (self.settings.jobs.variants, settings.jobs.variants),
-            "jobs.profiles": (self.settings.jobs.profiles, settings.jobs.profiles),
-        }
-        if faults := [
-            f"{name} cannot change while the exporter runs: restart it"
-            for name, (before, after) in fixed.items()
-            if before != after
-        ]:
-            raise BadConfig(faults)
-
-    async def _stop_sampler(self) -> None:
-        if not await asyncio.to_thread(self._sampler.stop, SAMPLER_STOP_SECONDS):
-            log.warning("the driver did not take its session back; the kernel will")
 
     def _answers(self) -> Answers:
         now = self._clock.monotonic_seconds
@@ -253,63 +138,40 @@ class App:
             simulated=self._simulated,
             metrics=lambda accept, encoding: self._page.answer(now(), accept, encoding),
             unhealthy=self._unhealthy,
-            withdrawn=self._withdrawn,
+            withdrawn=self._node.withdrawn,
             landing=lambda: Landing(
                 version=veo_exporter.__version__,
                 node=socket.gethostname(),
                 simulated=self._simulated,
                 gpus_watched=self.settings.gpu.enabled,
-                snapshot=self._sampler.latest,
-                withdrawn=self._withdrawn(),
+                snapshot=self._node.latest,
+                withdrawn=self._node.withdrawn(),
                 now_monotonic_seconds=now(),
             ),
-            advice=self._advice.document,
+            advice=self._node.advice.document,
             reload=self.reload,
-            pause=self._pauses.pause,
-            resume=self._pauses.resume,
+            pause=self._node.pauses.pause,
+            resume=self._node.pauses.resume,
             events=events_handler(
                 self._work.intake,
                 max_body_bytes=MAX_BODY_BYTES,
-                max_batch=self.settings.jobs.max_batch,
+                max_batch=lambda: self._max_batch,
             ),
             count_request=lambda path, status: self._requests.labels(
                 path or OTHER_PATH, str(status)
             ).inc(),
-            count_refusal=lambda refusal: self._dropped.labels("http_request", refusal.value).inc(),
+            count_refusal=lambda refusal: self._drop("http_request", refusal.value, 1),
         )
 
-    def _gpu_uuid(self, index: str) -> str | None:
-        """A log names a GPU by its index."""
-        gpus = self._sampler.latest.gpus
-        return next((gpu.uuid for gpu in gpus if str(gpu.index) == index and gpu.uuid), None)
+    def _drop(self, kind: str, reason: str, count: int) -> None:
+        self._dropped.labels(kind, reason).inc(count)
 
     def _part_failed(self, source: Source) -> None:
         name = type(source).__name__
-        self._dropped.labels("page_part", "failed").inc()
+        self._drop("page_part", "failed", 1)
         if name not in self._failed_parts:
             self._failed_parts.add(name)
             log.error("a part of the page is left out", source=name, exc_info=True)  # noqa: LOG014, called in one
 
     def _unhealthy(self) -> str:
-        silent = self._sampler.latest.outdated(self._clock.monotonic_seconds())
-        if self._sampler.failed or (self._sampler.alive and silent):
-            return "the sampler has ended or stands still: restart the exporter"
-        return ""
-
-    def _withdrawn(self) -> list[str]:
-        if not self.settings.gpu.enabled:
-            return []
-        return withdrawn_groups(self._sampler.latest, self._clock.monotonic_seconds())
-
-
-def timing_of(gpu: Gpu) -> Timing:
-    """The sampler's timing as the settings say it."""
-    return Timing(
-        fast_interval_seconds=gpu.fast_interval,
-        full_interval_seconds=gpu.full_interval,
-        static_interval_seconds=gpu.static_interval,
-        window_seconds=gpu.window,
-        call_deadline_seconds=gpu.call_deadline,
-        start_deadline_seconds=gpu.start_deadline,
-        driver_samples=gpu.driver_samples,
-    )
+        return self._node.unhealthy() or self._work.unhealthy()

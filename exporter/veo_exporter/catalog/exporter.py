@@ -50,9 +50,9 @@ DROPPED: Final = MetricSpec(
     (
         Label(
             "kind",
-            "what was dropped: an event, a log line, a video file, a span, a request, a label value, "
-            "a row of a pod",
-            "13",
+            "what was dropped: an event, a log line, a video file, a span, a request, a label value, a row of a pod, "
+            "the name of a process, a round of the exporter's own loops",
+            "25",
         ),
         Label("reason", "why", "a closed set for each kind"),
     ),

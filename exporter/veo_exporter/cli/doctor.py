@@ -19,7 +19,7 @@ from veo_exporter.cli.kubelet_finding import kubelet
 from veo_exporter.config import Settings, load_settings
 from veo_exporter.gpu import pci_functions
 
-FFPROBE_PATIENCE_SECONDS: Final = 10.0
+PROGRAM_PATIENCE_SECONDS: Final = 10.0
 DEVICE_FOLDER: Final = Path("/dev")
 
 
@@ -34,14 +34,8 @@ def doctor(
     worst = 0
     patient_driver = partial(driver, patience_seconds=driver_patience_seconds)
     looks = (
-        patient_driver,
-        pci_bus,
-        device_nodes,
-        kernel_log,
-        kubelet,
-        ffprobe,
-        address,
-        unix_socket,
+        *(patient_driver, pci_bus, device_nodes, kernel_log, kubelet),
+        *(ffprobe, prlimit, address, unix_socket),
     )
     for look in looks:
         for finding in look(settings):
@@ -101,33 +95,51 @@ def device_nodes(settings: Settings) -> Iterator[Finding]:
 
 def ffprobe(settings: Settings) -> Iterator[Finding]:
     """What probes finished files."""
-    path = shutil.which("ffprobe")
-    if path is None:
-        yield Finding(
+    named = settings.video.ffprobe
+    yield _program(settings, "ffprobe", str(named) if named else "ffprobe", "ffmpeg", "-version")
+
+
+def prlimit(settings: Settings) -> Iterator[Finding]:
+    """What bounds an ffprobe: without it none is started."""
+    yield _program(settings, "prlimit", "prlimit", "util-linux", "--version")
+
+
+def _program(settings: Settings, what: str, name: str, package: str, version_flag: str) -> Finding:
+    """A program that probing files needs, and its version as it says itself."""
+    if not settings.video.enabled:
+        return Finding(Grade.GOOD, what, "not needed (video.enabled is false)")
+    path = shutil.which(name)
+    if path is None and name != what:
+        return Finding(
             Grade.WARNING,
-            "ffprobe",
-            "not on PATH",
-            "not needed to serve metrics; to get it: apt-get install ffmpeg",
+            what,
+            f"{name} (video.ffprobe) is no program that we may run",
+            "no file is probed: correct video.ffprobe, or unset it to use the one on PATH",
         )
-        return
+    if path is None:
+        return Finding(
+            Grade.WARNING,
+            what,
+            "not on PATH",
+            f"not needed to serve metrics; to get it: apt-get install {package}",
+        )
     try:
-        run = subprocess.run(  # noqa: S603, the path is from PATH and the arguments are fixed
-            [path, "-version"],
+        run = subprocess.run(  # noqa: S603, the path is from PATH or the settings and the flag is fixed
+            [path, version_flag],
             capture_output=True,
             text=True,
-            timeout=FFPROBE_PATIENCE_SECONDS,
+            timeout=PROGRAM_PATIENCE_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        yield Finding(Grade.BAD, "ffprobe", f"{path} does not run: {error}", "install ffmpeg again")
-        return
-    first = run.stdout.partition("\n")[0] or f"exit status {run.returncode}"
+        return Finding(Grade.BAD, what, f"{path} does not run: {error}", f"install {package} again")
     broken = run.returncode != 0
-    yield Finding(
+    first = run.stdout.partition("\n")[0] or f"exit status {run.returncode}"
+    return Finding(
         Grade.BAD if broken else Grade.GOOD,
-        "ffprobe",
+        what,
         f"{path}: {first}",
-        "install ffmpeg again" if broken else "",
+        f"install {package} again" if broken else "",
     )
 
 

@@ -45,7 +45,7 @@ def demo(config_file: Path | None, flags: Flags, scenario: str, *, list_only: bo
     """The same on a scenario's node."""
     from veo_exporter.simulate import SimulatedNvml, load_scenario, shipped_scenarios
     from veo_exporter.simulate.jobs import LOST_AFTER_SECONDS, JobMaker
-    from veo_exporter.simulate.videos import EXPECTATION, VideoMaker
+    from veo_exporter.simulate.videos import EXPECTATION, Films, VideoMaker
 
     if list_only:
         for name in shipped_scenarios():
@@ -54,31 +54,36 @@ def demo(config_file: Path | None, flags: Flags, scenario: str, *, list_only: bo
     node = SimulatedNvml(load_scenario(scenario), SystemClock())
     hardware = Hardware(load_library=lambda: node, pci_functions=node.pci_functions, simulated=True)
     with tempfile.TemporaryDirectory(prefix="veo-demo-") as name:
-        folder = Path(name)
+        # What jobs name is not watched, and what is watched no job names.
+        by_jobs, by_others = Path(name, "jobs"), Path(name, "watched")
+        by_others.mkdir()
         watched = {
             "name": "demo",
-            "path": name,
+            "path": str(by_others),
             "expect": EXPECTATION,
             "engine": "veo-demo",
         }
         flags = {
             ("video", "folders"): json.dumps([watched]),
+            ("video", "roots"): json.dumps([str(by_jobs)]),
             ("jobs", "lost_after"): f"{LOST_AFTER_SECONDS}s",
             **flags,
         }
         read_settings = partial(load_settings, config_file, os.environ, flags)
         settings = read_settings()
-        videos = VideoMaker(folder)
+        videos = VideoMaker(by_others)
+        films = Films(by_jobs, seed=4)
         jobs: list[JobMaker] = []
 
         def begin(feed: Feed) -> None:
-            jobs.append(JobMaker(feed))
+            jobs.append(JobMaker(feed, film=films.make))
             jobs[0].start()
             videos.start()
 
         try:
             return _run(settings, hardware, read_settings, begin)
         finally:
+            films.stop()
             videos.stop(1.0)
             for maker in jobs:
                 maker.stop(1.0)

@@ -78,6 +78,9 @@ def _code(names: tuple[str, ...]) -> str:
 
 
 def _settings() -> list[dict[str, Any]]:
+    # It brings every room along, which metrics do without.
+    from veo_exporter.app.reloading import TAKE_HOLD
+
     rows = []
     defaults = Settings().model_dump(mode="json")
     for section, name in setting_places():
@@ -89,6 +92,7 @@ def _settings() -> list[dict[str, Any]]:
                 "environment": environment_name((section, name)),
                 "flag": flag_name((section, name)),
                 "description": field.description,
+                "needs_restart": (section, name) not in TAKE_HOLD,
             }
         )
     return rows
@@ -120,16 +124,18 @@ def settings_markdown() -> str:
         "and a flag overrides both. A key, variable or flag that is no setting is refused, with the nearest",
         "right name. Durations carry their unit: `100ms`, `5s`, `1m30s`. `veo-exporter check config` prints",
         "what holds. SIGHUP, or `POST /-/reload` on the unix socket, reads the configuration again; a faulty",
-        "one is refused whole, and `veo_exporter_config_last_reload_successful` turns 0.",
+        "one is refused whole, and `veo_exporter_config_last_reload_successful` turns 0. So is one in which a",
+        "setting is another that needs a restart; all others take hold at once.",
         "",
     ]
+    rows = _settings()
     for section, model in sections().items():
         lines += [f"## {section}", "", (model.__doc__ or "").strip(), ""]
         lines += ["| setting | default | environment | flag | meaning |", "|---|---|---|---|---|"]
         lines += [
             f"| `{row['setting']}` | {_default(row['default'])} | `{row['environment']}` | `{row['flag']}` "
-            f"| {row['description']} |"
-            for row in _settings()
+            f"| {row['description']}{' Needs a restart.' if row['needs_restart'] else ''} |"
+            for row in rows
             if row["setting"].startswith(section + ".")
         ]
         lines.append("")

@@ -5,7 +5,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, WithJsonSchema
+from veo_exporter.config.written import OnOff, words
 
 
 class DcgmNames(StrEnum):
@@ -30,13 +30,8 @@ class DcgmHostnameLabel(StrEnum):
     SMALL = "hostname"
 
 
-def _word(written: object) -> object:
-    # YAML 1.1 reads a bare off as a truth value.
-    return DcgmNames.OFF if written is False else written
-
-
 DcgmNamesSetting = Annotated[
     DcgmNames,
-    BeforeValidator(_word),
-    WithJsonSchema({"enum": [*(name.value for name in DcgmNames), False]}),
+    OnOff,
+    words(*(name.value for name in DcgmNames), False),
 ]

@@ -5,7 +5,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from veo_exporter.config.written import OnOff, words
 
 
 class GpmMode(StrEnum):
@@ -16,9 +16,4 @@ class GpmMode(StrEnum):
     OFF = "off"
 
 
-def _no_truth_value(written: object) -> object:
-    # YAML reads a bare on or off as a truth value.
-    return {True: "on", False: "off"}[written] if isinstance(written, bool) else written
-
-
-WrittenGpmMode = Annotated[GpmMode, BeforeValidator(_no_truth_value)]
+WrittenGpmMode = Annotated[GpmMode, OnOff, words("auto", "on", "off", True, False)]

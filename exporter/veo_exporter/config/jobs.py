@@ -2,32 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of jobs, the events that tell of them, and the logs that some are read from."""
 
-import json
 import re
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from veo_client.vocabulary import Stage
 from veo_exporter.config.quantities import Duration, parse_duration
 from veo_exporter.config.section import Section
+from veo_exporter.config.written import JsonList
 
 _BUDGET: Final = re.compile(r"([^/=]+/[^/=]+/([^/=]+))=(.+)")
 _PARTS: Final = (*(stage.value for stage in Stage), "request", "lost")
 _PRESETS: Final = ("veo-engine",)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,99}")
-
-
-def _json_list(written: object) -> object:
-    """Environment variables and flags hold a list as JSON."""
-    if not isinstance(written, str):
-        return written
-    try:
-        return json.loads(written)
-    except ValueError:
-        raise ValueError(
-            f'{written[:60]!r} is no list: in variables and flags write it as JSON, as ["a", "b"]'
-        ) from None
 
 
 def split_budget(written: str) -> tuple[str, float]:
@@ -69,7 +57,7 @@ def _absolute_patterns(written: tuple[str, ...]) -> tuple[str, ...]:
     return written
 
 
-_List = Annotated[tuple[str, ...], BeforeValidator(_json_list)]
+_List = Annotated[tuple[str, ...], JsonList]
 _Names = Annotated[_List, AfterValidator(_names)]
 
 

@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of how pods are mapped to GPUs."""
 
-import json
 import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field
 
 from veo_exporter.config.quantities import Duration
 from veo_exporter.config.section import Section
+from veo_exporter.config.written import AbsolutePath, JsonList, OnOff, words
 
 _PREFIX: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/[A-Za-z0-9_.-]{0,63}")
 
@@ -22,30 +22,6 @@ class KubernetesEnabled(StrEnum):
     AUTO = "auto"
     ON = "on"
     OFF = "off"
-
-
-def _word(written: object) -> object:
-    # YAML 1.1 reads a bare on or off as a truth value.
-    if isinstance(written, bool):
-        return KubernetesEnabled.ON if written else KubernetesEnabled.OFF
-    return written
-
-
-def _absolute(path: Path) -> Path:
-    if not path.is_absolute():
-        raise ValueError(f"{str(path)!r} is not an absolute path")
-    return path
-
-
-def _json_list(written: object) -> object:
-    if not isinstance(written, str):
-        return written
-    try:
-        return json.loads(written)
-    except ValueError:
-        raise ValueError(
-            f'{written[:60]!r} is no list: in variables and flags write it as JSON, as ["nvidia.com/"]'
-        ) from None
 
 
 def _prefixes(prefixes: tuple[str, ...]) -> tuple[str, ...]:
@@ -62,14 +38,14 @@ class Kubernetes(Section):
 
     enabled: Annotated[
         KubernetesEnabled,
-        BeforeValidator(_word),
-        WithJsonSchema({"enum": ["auto", "on", "off", True, False]}),
+        OnOff,
+        words("auto", "on", "off", True, False),
     ] = Field(
         KubernetesEnabled.AUTO,
         description="auto: the kubelet is asked as soon as its socket is there. on: a socket that is not there is "
         "a fault, counted in veo_gpu_pod_mapping_errors_total. off: it is never asked.",
     )
-    kubelet_socket: Annotated[Path, AfterValidator(_absolute)] = Field(
+    kubelet_socket: AbsolutePath = Field(
         Path("/var/lib/kubelet/pod-resources/kubelet.sock"),
         description="Socket of the kubelet's pod-resources API; open to root alone.",
     )
@@ -88,9 +64,7 @@ class Kubernetes(Section):
         le=86400,
         description="How long the last mapping is shown while the kubelet gives no other.",
     )
-    resource_prefixes: Annotated[
-        tuple[str, ...], BeforeValidator(_json_list), AfterValidator(_prefixes)
-    ] = Field(
+    resource_prefixes: Annotated[tuple[str, ...], JsonList, AfterValidator(_prefixes)] = Field(
         ("nvidia.com/",),
         description="How the names of those resources begin whose devices are GPUs. Claims of the dynamic driver "
         "gpu.nvidia.com are always read.",

@@ -30,6 +30,7 @@ from veo_exporter.config.section import OutOfOrder, Section
 from veo_exporter.config.state import State
 from veo_exporter.config.traces import Traces
 from veo_exporter.config.video import Video
+from veo_exporter.config.written import AbsolutePath
 
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 
@@ -43,12 +44,6 @@ def _listen_address(written: str) -> str:
             f"{written!r}: write an IPv6 address in brackets, as [{host.strip('[]')}]:{port}"
         )
     return written
-
-
-def _absolute(path: Path | None) -> Path | None:
-    if path is not None and not path.is_absolute():
-        raise ValueError(f"{str(path)!r} is not an absolute path")
-    return path
 
 
 def _no_truth_value(written: object) -> object:
@@ -81,7 +76,7 @@ class Web(Section):
         description="host:port to serve on; without a host, all addresses; port 0 takes a free one. "
         "While no authentication is configured, other hosts get /metrics, /-/healthy and /-/ready only.",
     )
-    unix_socket: Annotated[Path | None, AfterValidator(_absolute)] = Field(
+    unix_socket: AbsolutePath | None = Field(
         None,
         description="Unix socket to serve on as well (mode 0600). It alone may ask for a reload, a pause or "
         "its end over HTTP.",
@@ -141,12 +136,12 @@ class Gpu(Section):
         le=1024,
         description="GPUs this node should have. Unset: the PCI functions that are bound to the nvidia driver.",
     )
-    sysfs_root: Annotated[Path, AfterValidator(_absolute)] = Field(
+    sysfs_root: AbsolutePath = Field(
         Path("/sys"),
         description="Where the host's sysfs is mounted; PCI functions are counted there.",
     )
 
-    device_root: Annotated[Path, AfterValidator(_absolute)] = Field(
+    device_root: AbsolutePath = Field(
         Path("/dev"),
         description="Where the device nodes nvidia* are, to tell why NVML gives no reason (999).",
     )
@@ -189,7 +184,7 @@ class Gpu(Section):
         description="How many such names there may be on the node at a time; what comes on top is other. "
         "A name that was not used for ten minutes makes room.",
     )
-    proc_root: Annotated[Path, AfterValidator(_absolute)] = Field(
+    proc_root: AbsolutePath = Field(
         Path("/proc"),
         description="Where the host's /proc is: names of processes are read there. In a container without the "
         "host's PID namespace they are unknown.",

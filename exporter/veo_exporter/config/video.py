@@ -2,38 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of how finished video files are found and probed."""
 
-import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from veo_exporter.config.quantities import Duration, format_duration
 from veo_exporter.config.section import Section
+from veo_exporter.config.written import AbsolutePath, JsonList
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 _FORMAT: Final = re.compile(r"[a-z0-9_]{1,32}")
 MOST_FOLDERS: Final = 16
-
-
-def _json_list(written: object) -> object:
-    """Environment variables and flags hold a list as JSON."""
-    if not isinstance(written, str):
-        return written
-    try:
-        return json.loads(written)
-    except ValueError:
-        raise ValueError(
-            f'{written[:60]!r} is no list: in variables and flags write it as JSON, as ["a", "b"]'
-        ) from None
-
-
-def _absolute(path: Path) -> Path:
-    if not path.is_absolute():
-        raise ValueError(f"{str(path)!r} is not an absolute path")
-    return path
 
 
 def _folder_name(name: str) -> str:
@@ -85,9 +66,7 @@ class WatchedFolder(Section):
     name: Annotated[str, AfterValidator(_folder_name)] = Field(
         description="What the label source says of its files."
     )
-    path: Annotated[Path, AfterValidator(_absolute)] = Field(
-        description="Where it is; it need not be there yet."
-    )
+    path: AbsolutePath = Field(description="Where it is; it need not be there yet.")
     recursive: bool = Field(True, description="Whether folders in it are watched too.")
     quiet: Annotated[Duration, _between(0.1, 3600, format_duration)] = Field(
         2,
@@ -106,28 +85,22 @@ class Video(Section):
     """How finished video files are found and probed."""
 
     enabled: bool = Field(True, description="Whether files are probed at all.")
-    folders: Annotated[
-        tuple[WatchedFolder, ...], BeforeValidator(_json_list), AfterValidator(_one_name_each)
-    ] = Field(
+    folders: Annotated[tuple[WatchedFolder, ...], JsonList, AfterValidator(_one_name_each)] = Field(
         (),
         description="Folders to watch: name, path, and optionally recursive, quiet, expect, engine, variant, "
         "profile. Files that are there at the start are not probed.",
     )
-    roots: Annotated[
-        tuple[Annotated[Path, AfterValidator(_absolute)], ...], BeforeValidator(_json_list)
-    ] = Field(
+    roots: Annotated[tuple[AbsolutePath, ...], JsonList] = Field(
         (),
         description="Folders whose files events may name; links are followed first. Watched folders are among them.",
     )
-    ffprobe: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+    ffprobe: AbsolutePath | None = Field(
         None, description="The ffprobe to use. Unset: the one on PATH."
     )
-    formats: Annotated[tuple[str, ...], BeforeValidator(_json_list), AfterValidator(_formats)] = (
-        Field(
-            ("mov", "mp4", "m4a", "3gp", "3g2", "mj2", "matroska", "webm", "mpegts"),
-            description="Container formats that are probed, by ffprobe's names; everything else is forbidden, "
-            "playlists above all, since they open other files.",
-        )
+    formats: Annotated[tuple[str, ...], JsonList, AfterValidator(_formats)] = Field(
+        ("mov", "mp4", "m4a", "3gp", "3g2", "mj2", "matroska", "webm", "mpegts"),
+        description="Container formats that are probed, by ffprobe's names; everything else is forbidden, "
+        "playlists above all, since they open other files.",
     )
     workers: int = Field(2, ge=1, le=32, description="Files that are probed at one time.")
     backlog: int = Field(

@@ -24,6 +24,7 @@ from veo_exporter.gpu.families import GpuSource
 from veo_exporter.gpu.gpm import Gpm
 from veo_exporter.gpu.gpm_signals import ALL as ALL_GPM_SIGNALS
 from veo_exporter.gpu.gpm_signals import USUAL as USUAL_GPM_SIGNALS
+from veo_exporter.gpu.gpm_signals import GpmSignal
 from veo_exporter.gpu.inspection import DriverReport, GpuReport, inspect_driver
 from veo_exporter.gpu.life import LifeSource
 from veo_exporter.gpu.memory import AddressMemory
@@ -54,6 +55,7 @@ __all__ = [
     "DriverReport",
     "EventListener",
     "Gpm",
+    "GpmSignal",
     "GpuName",
     "GpuReport",
     "GpuSource",

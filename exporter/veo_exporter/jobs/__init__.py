@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs: from events to counters, histograms and finished jobs.
 
-Read in this order: payload, faults and events (bytes to events), job and lifecycle (what an event makes of a
-job), reasons and ending (how it ended), finished (the job as it is told), table (all of them), labels
-and metrics (what is counted), intake (the way in).
+Read in this order: payload, faults, documents and events (bytes to events), job and lifecycle (what an event makes of a
+job), reasons and ending (how it ended), finished (the job as it is told), table (all of them), labels,
+durations and metrics (what is counted), safety (budgets that are too tight), intake (the way in).
 """
 
 from veo_exporter.jobs.budgets import PRESETS, Budget, Budgets, parse_budget
 from veo_exporter.jobs.events import Event, Moment, Parsed
-from veo_exporter.jobs.faults import BadBody, EventFault, Refused
+from veo_exporter.jobs.faults import BadBody, BadEvent, EventFault, Refused
 from veo_exporter.jobs.finished import FinishedJob, OutputFile, Retry, StageSpan
 from veo_exporter.jobs.intake import DROPPED_SEEDS, Intake, Receipt
 from veo_exporter.jobs.labels import JobLabels, Known
 from veo_exporter.jobs.metrics import JobFolds
-from veo_exporter.jobs.payload import Request
+from veo_exporter.jobs.payload import OpaqueData, Request
+from veo_exporter.jobs.safety import unsafe_timeouts
 from veo_exporter.jobs.step import Result
 from veo_exporter.jobs.table import JobTable, Limits
 
@@ -22,6 +23,7 @@ __all__ = [
     "DROPPED_SEEDS",
     "PRESETS",
     "BadBody",
+    "BadEvent",
     "Budget",
     "Budgets",
     "Event",
@@ -34,6 +36,7 @@ __all__ = [
     "Known",
     "Limits",
     "Moment",
+    "OpaqueData",
     "OutputFile",
     "Parsed",
     "Receipt",
@@ -43,4 +46,5 @@ __all__ = [
     "Retry",
     "StageSpan",
     "parse_budget",
+    "unsafe_timeouts",
 ]

@@ -13,6 +13,8 @@ REQUEST: Final = "request"
 LOST: Final = "lost"
 """Silence after which a job counts as lost."""
 ANY: Final = "*"
+MOST_FOUND: Final = 10_000
+"""Answers that are kept; whoever sends events may name any engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +48,27 @@ class Budgets:
     """The budgets in force; where several fit, the one said most exactly, and last, holds."""
 
     def __init__(self, budgets: Iterable[Budget], lost_after_seconds: float) -> None:
-        self._seconds = {
-            (budget.engine, budget.model, budget.part): budget.seconds for budget in budgets
-        }
+        self._budgets = {(budget.engine, budget.model, budget.part): budget for budget in budgets}
         self._lost_after_seconds = lost_after_seconds
+        # Each job in flight is asked about each second.
+        self._found: dict[tuple[str, str, str], Budget | None] = {}
 
     def of(self, engine: str, model: str, part: str) -> float | None:
         """Seconds, or None if there is no limit."""
-        for place in (
-            (engine, model, part),
-            (engine, ANY, part),
-            (ANY, model, part),
-            (ANY, ANY, part),
-        ):
-            if (seconds := self._seconds.get(place)) is not None:
-                return seconds
+        if (budget := self.row_of(engine, model, part)) is not None:
+            return budget.seconds
         return self._lost_after_seconds if part == LOST else None
+
+    def row_of(self, engine: str, model: str, part: str) -> Budget | None:
+        """The row that holds, if one was written for it."""
+        asked = (engine, model, part)
+        if asked not in self._found:
+            if len(self._found) >= MOST_FOUND:
+                self._found.clear()
+            places = (asked, (engine, ANY, part), (ANY, model, part), (ANY, ANY, part))
+            rows = (self._budgets[place] for place in places if place in self._budgets)
+            self._found[asked] = next(rows, None)
+        return self._found[asked]
 
     def lost_after(self, engine: str, model: str) -> float:
         """Every job has this one."""

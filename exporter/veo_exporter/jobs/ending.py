@@ -91,7 +91,7 @@ def finish(job: Job, end: End) -> FinishedJob:
 def _all_stages(job: Job, ended: int) -> list[StageReport]:
     reports = list(job.stages)
     queued = waited(job)
-    if queued is not None:
+    if queued is not None and queued.seconds > 0:
         reports.append(queued)
     if job.under_way is not None:
         reports.append(closed(job.under_way, ended))
@@ -99,16 +99,19 @@ def _all_stages(job: Job, ended: int) -> list[StageReport]:
 
 
 def closed(report: StageReport, ended: int) -> StageReport:
-    """A stage that was under way, over with its job."""
+    """A stage that was under way, over with its job; below zero seconds if it began after that."""
     stop = max(report.start_unix_nanoseconds, ended)
-    seconds = (stop - report.start_unix_nanoseconds) / NANOSECONDS
+    seconds = (ended - report.start_unix_nanoseconds) / NANOSECONDS
     return replace(report, end_unix_nanoseconds=stop, seconds=seconds)
 
 
 def waited(job: Job) -> StageReport | None:
-    """The wait between submission and start, unless the sender told it as a stage of its own."""
+    """The wait between submission and start, unless the sender told it as a stage of its own.
+
+    Below zero seconds if two clocks contradict each other.
+    """
     submitted, started = job.submitted_unix_nanoseconds, job.started_unix_nanoseconds
-    if submitted is None or started is None or started <= submitted:
+    if submitted is None or started is None or started == submitted:
         return None
     if any(report.stage is Stage.QUEUE for report in job.stages):
         return None

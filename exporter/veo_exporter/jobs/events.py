@@ -9,11 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import unquote
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from veo_client.vocabulary import EventType
+from veo_exporter.jobs.documents import Spoilt, decode_data, parse_document
 from veo_exporter.jobs.faults import (
     BadBody,
     BadEvent,
@@ -22,15 +23,16 @@ from veo_exporter.jobs.faults import (
     fault_of,
     sentences,
 )
-from veo_exporter.jobs.payload import DATA_OF, Data, OpaqueData, unix_nanoseconds
+from veo_exporter.jobs.payload import DATA_OF, Data, OpaqueData, StageData, unix_nanoseconds
 
 MAX_AGE_NANOSECONDS: Final = 30 * 86400 * 1_000_000_000
-"""An older event would spoil every mean; a spool that was kept longer is history, not news."""
-_TRACEPARENT: Final = re.compile(
-    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
-)
+"""Of a posted event, whose sender is told. A line of a log is news whatever its stamp: it was just
+written, and there is nobody to tell."""
+MAX_TRACE_CONTEXT_CHARS: Final = 2000
+_NOT_TAKEN: Final = (EventType.QUEUE_READING, EventType.ENGINE_READING)
 _TYPES: Final = {kind.value: kind for kind in EventType}
 _HEADER_PREFIX: Final = "ce-"
+_ESCAPED: Final = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,12 @@ class Event:
     received: Moment
     data: Data | OpaqueData
     traceparent: str = ""
+    """As it was sent: whether it can be read is for traces to say."""
     tracestate: str = ""
-    bad_traceparent: bool = False
+    bad_time: bool = False
+    """A line's stamp could not be believed, and it happened when it came."""
+    index: int = 0
+    """Where it stood in its body."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -72,6 +78,11 @@ class Parsed:
     refused: tuple[Refused, ...]
 
 
+def _cut(text: str) -> str:
+    # What is cut is broken, and costs the trace; but not the event.
+    return text[:MAX_TRACE_CONTEXT_CHARS]
+
+
 class _Envelope(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -81,14 +92,15 @@ class _Envelope(BaseModel):
     type: Annotated[str, Field(max_length=200)]
     subject: Annotated[str, Field(max_length=200)] = ""
     time: Annotated[str, Field(max_length=100)] | None = None
-    traceparent: Annotated[str, Field(max_length=500)] | None = None
-    tracestate: Annotated[str, Field(max_length=2000)] | None = None
+    traceparent: Annotated[str, AfterValidator(_cut)] | None = None
+    tracestate: Annotated[str, AfterValidator(_cut)] | None = None
     data: dict[str, Any] | None = None
+    data_base64: str | None = None
 
 
 def parse_structured(body: bytes, received: Moment, max_events: int) -> Parsed:
     """The event of a body, or those of an array of them. Raises BadBody."""
-    document = _parse_json(body)
+    document = parse_document(body)
     written = document if isinstance(document, list) else [document]
     if len(written) > max_events:
         raise BadBody(
@@ -100,20 +112,28 @@ def parse_structured(body: bytes, received: Moment, max_events: int) -> Parsed:
 
 def parse_binary(headers: Mapping[str, str], body: bytes, received: Moment) -> Parsed:
     """The event whose attributes stand in `ce-` headers, its data in the body. Raises BadBody."""
-    attributes: dict[str, Any] = {
-        name.lower().removeprefix(_HEADER_PREFIX): value
-        for name, value in headers.items()
-        if name.lower().startswith(_HEADER_PREFIX)
-    }
-    data = {"data": _parse_json(body)} if body else {}
+    try:
+        attributes: dict[str, Any] = {
+            name.lower().removeprefix(_HEADER_PREFIX): _decode_header(name, value)
+            for name, value in headers.items()
+            if name.lower().startswith(_HEADER_PREFIX)
+        }
+    except BadEvent as error:
+        return Parsed((), (Refused(0, "", error.fault, str(error)),))
+    data = {"data": parse_document(body)} if body else {}
     return _parse_all([attributes | data], received)
 
 
-def _parse_json(body: bytes) -> Any:
+def _decode_header(name: str, value: str) -> str:
+    """What is no printable ASCII comes percent-encoded; a text in quotes is meant without them."""
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        value = _ESCAPED.sub(r"\1", value[1:-1])
     try:
-        return from_json(body, allow_inf_nan=False)
-    except ValueError as error:
-        raise BadBody(EventFault.NOT_JSON, f"not JSON: {error}") from None
+        return unquote(value, errors="strict")
+    except UnicodeDecodeError:
+        raise BadEvent(
+            EventFault.NOT_AN_EVENT, f"{name.lower()}: its percent-encoding is no UTF-8"
+        ) from None
 
 
 def _parse_all(written: list[Any], received: Moment) -> Parsed:
@@ -131,15 +151,17 @@ def parse_event(
     written: object, received: Moment, *, index: int = 0, anonymous: bool = False
 ) -> Event | Refused:
     """One event; `anonymous` lets a job's event do without a job, as a line of a log has to."""
+    if isinstance(written, Spoilt):
+        return Refused(index, written.event_id[:200], EventFault.NOT_JSON, written.message)
     try:
-        return _parse(written, received, anonymous=anonymous)
+        return _parse(written, received, index=index, anonymous=anonymous)
     except BadEvent as error:
         known = written.get("id") if isinstance(written, dict) else None
         event_id = known[:200] if isinstance(known, str) else ""
         return Refused(index, event_id, error.fault, str(error))
 
 
-def _parse(written: object, received: Moment, *, anonymous: bool) -> Event:
+def _parse(written: object, received: Moment, *, index: int, anonymous: bool) -> Event:
     try:
         envelope = _Envelope.model_validate(written)
     except ValidationError as error:
@@ -150,27 +172,43 @@ def _parse(written: object, received: Moment, *, anonymous: bool) -> Event:
             EventFault.UNKNOWN_TYPE,
             f"type: {envelope.type!r} is none of {', '.join(_TYPES)}",
         )
+    if kind in _NOT_TAKEN:
+        raise BadEvent(
+            EventFault.NOT_TAKEN, f"type: {envelope.type} is not taken yet: do not send it"
+        )
     if kind.value.startswith("veo.job.") and not envelope.subject and not anonymous:
         raise BadEvent(EventFault.NO_JOB, "subject: wants the job's id")
     try:
-        data = DATA_OF[kind].model_validate(envelope.data or {})
+        data = DATA_OF[kind].model_validate(_data_of(envelope))
     except ValidationError as error:
         raise BadEvent(fault_of(error), sentences(error, "data.")) from None
-    at = _time_of(envelope, received)
-    traceparent = envelope.traceparent or ""
-    well_formed = bool(_TRACEPARENT.fullmatch(traceparent))
+    at = _time_of_line(envelope, received) if anonymous else _time_of(envelope, received)
+    bad_time = at is None
+    if isinstance(data, StageData):
+        believed = _stage_within(data, received, refuse=not anonymous)
+        bad_time = bad_time or believed is not data
+        data = believed
     return Event(
         source=envelope.source,
         event_id=envelope.id,
         type=kind,
         job_id=envelope.subject,
-        unix_nanoseconds=at,
+        unix_nanoseconds=received.unix_nanoseconds if at is None else at,
         received=received,
         data=data,
-        traceparent=traceparent if well_formed else "",
-        tracestate=(envelope.tracestate or "") if well_formed else "",
-        bad_traceparent=bool(traceparent) and not well_formed,
+        traceparent=envelope.traceparent or "",
+        tracestate=envelope.tracestate or "",
+        bad_time=bad_time,
+        index=index,
     )
+
+
+def _data_of(envelope: _Envelope) -> dict[str, Any]:
+    if envelope.data_base64 is None:
+        return envelope.data or {}
+    if envelope.data is not None:
+        raise BadEvent(EventFault.BAD_DATA, "data_base64: stands beside data: send one of them")
+    return decode_data(envelope.data_base64)
 
 
 def _time_of(envelope: _Envelope, received: Moment) -> int:
@@ -180,10 +218,48 @@ def _time_of(envelope: _Envelope, received: Moment) -> int:
         at = unix_nanoseconds(envelope.time)
     except ValueError as error:
         raise BadEvent(EventFault.NOT_AN_EVENT, f"time: {envelope.time!r} {error}") from None
-    if at < received.unix_nanoseconds - MAX_AGE_NANOSECONDS:
+    if _too_old(at, received):
         raise BadEvent(
             EventFault.NOT_AN_EVENT,
             f"time: {envelope.time!r} lies more than 30 days back: is the sender's clock right?",
         )
+    return _not_ahead(at, received)
+
+
+def _time_of_line(envelope: _Envelope, received: Moment) -> int | None:
+    """None if its stamp cannot be read."""
+    if envelope.time is None:
+        return received.unix_nanoseconds
+    try:
+        return _not_ahead(unix_nanoseconds(envelope.time), received)
+    except ValueError:
+        return None
+
+
+def _stage_within(data: StageData, received: Moment, *, refuse: bool) -> StageData:
+    """The stage with its stamps held to what an event's own time is held to.
+
+    Of a stage that is too old, a line's, the length is kept; begun alone, it began when it was told.
+    """
+    for name in ("start", "end"):
+        at = getattr(data, name)
+        if at is None or not _too_old(at, received):
+            continue
+        if refuse:
+            raise BadEvent(
+                EventFault.BAD_DATA,
+                f"data.{name}: lies more than 30 days back: is the sender's clock right?",
+            )
+        return data.without_stamps(received.unix_nanoseconds)
+    # Both of them, lest a clock that is ahead change the length.
+    ahead = max(data.start or 0, data.end or 0) - received.unix_nanoseconds
+    return data.earlier(ahead) if ahead > 0 else data
+
+
+def _too_old(at: int, received: Moment) -> bool:
+    return at < received.unix_nanoseconds - MAX_AGE_NANOSECONDS
+
+
+def _not_ahead(at: int, received: Moment) -> int:
     # Nothing comes before it happened: the sender's clock is ahead of ours.
     return min(at, received.unix_nanoseconds)

@@ -21,6 +21,7 @@ class EventFault(StrEnum):
     NOT_JSON = "not_json"
     NOT_AN_EVENT = "not_an_event"
     UNKNOWN_TYPE = "unknown_type"
+    NOT_TAKEN = "not_taken"
     NO_JOB = "no_job"
     BAD_DATA = "bad_data"
     UNKNOWN_STAGE = "unknown_stage"

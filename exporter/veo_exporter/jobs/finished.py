@@ -19,6 +19,7 @@ class StageReport:
     start_unix_nanoseconds: int
     end_unix_nanoseconds: int
     seconds: float
+    """Below zero if two clocks contradict each other."""
     placed: bool
     """Whether the start was told; else it was reckoned from the duration."""
     cache: str
@@ -111,6 +112,7 @@ def lay_out(reports: Iterable[StageReport], begin: int | None, end: int) -> tupl
         if begin is not None:
             stop = max(stop, begin)
             start = max(start, begin)
-        spans.append(StageSpan(report.stage, start, stop, report.seconds, report.cache))
+        seconds = max(0.0, report.seconds)
+        spans.append(StageSpan(report.stage, start, stop, seconds, report.cache))
         cursor = start
     return tuple(spans[::-1])

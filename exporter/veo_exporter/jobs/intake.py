@@ -11,6 +11,7 @@ import structlog
 
 from veo_client.vocabulary import Outcome
 from veo_exporter.clock import Clock
+from veo_exporter.jobs.durations import LEFT_OUT
 from veo_exporter.jobs.events import (
     Event,
     Moment,
@@ -19,7 +20,7 @@ from veo_exporter.jobs.events import (
     parse_event,
     parse_structured,
 )
-from veo_exporter.jobs.faults import BadBody, EventFault, Refused
+from veo_exporter.jobs.faults import BadBody, BadEvent, EventFault, Refused
 from veo_exporter.jobs.finished import NANOSECONDS, FinishedJob
 from veo_exporter.jobs.metrics import JobFolds
 from veo_exporter.jobs.step import Result, Step
@@ -32,7 +33,8 @@ LABEL_VALUE: Final = "job_label"
 MEMORY: Final = "job_memory"
 DROPPED_SEEDS: Final = (
     *((EVENT, fault.value) for fault in EventFault),
-    (EVENT, "traceparent"),
+    (EVENT, "time"),
+    *((kind, doubt.value) for kind, doubt in LEFT_OUT),
     *((LABEL_VALUE, label) for label in ("engine", "model", "variant", "profile", "set")),
     (MEMORY, "event_ids"),
     (MEMORY, "ended_jobs"),
@@ -53,7 +55,10 @@ class Receipt:
 
 
 class Intake:
-    """Events in; counters, finished jobs and other rooms' events out."""
+    """Events in; counters, finished jobs and other rooms' events out.
+
+    `hand_on` may raise BadEvent: its event is refused like one that could not be read.
+    """
 
     def __init__(
         self,
@@ -93,7 +98,11 @@ class Intake:
     def take(self, events: Iterable[Event], receipt: Receipt) -> None:
         """Take events into account, each by itself."""
         for event in events:
-            receipt.results[self._take(event)] += 1
+            outcome = self._take(event)
+            if isinstance(outcome, Refused):
+                receipt.refused.append(outcome)
+            else:
+                receipt.results[outcome] += 1
 
     def take_line(self, said: Mapping[str, Any]) -> Refused | None:
         """An event that a line of a log was read as; it need not name its job."""
@@ -101,8 +110,8 @@ class Intake:
         if isinstance(outcome, Refused):
             self._dropped(EVENT, outcome.fault.value)
             return outcome
-        self._take(outcome)
-        return None
+        result = self._take(outcome)
+        return result if isinstance(result, Refused) else None
 
     def tick(self) -> None:
         """End the jobs whose time is over."""
@@ -126,19 +135,27 @@ class Intake:
             self._dropped(EVENT, refused.fault.value)
         return parsed
 
-    def _take(self, event: Event) -> Result:
+    def _take(self, event: Event) -> Result | Refused:
         step = self._table.apply(event)
-        if event.bad_traceparent:
-            self._dropped(EVENT, "traceparent")
+        if event.bad_time:
+            self._dropped(EVENT, "time")
         if step.result is Result.TABLE_FULL:
             self._dropped(EVENT, EventFault.TABLE_FULL.value)
         if step.result is Result.HANDED_ON:
-            self._hand_on(event)
+            try:
+                self._hand_on(event)
+            except BadEvent as error:
+                self._table.refuse(event)
+                self._dropped(EVENT, error.fault.value)
+                return Refused(event.index, event.event_id, error.fault, str(error))
+        if step.result is Result.AMBIGUOUS:
+            _report_ambiguous(event, step)
         self._follow(step, event)
         return step.result
 
     def _follow(self, step: Step, event: Event | None) -> None:
-        self._folds.fold(step, event, self._table.budgets)
+        for kind, doubt in self._folds.fold(step, event, self._table.budgets):
+            self._dropped(kind, doubt.value)
         if step.finished is not None:
             _report(step.finished)
             self._finished(step.finished)
@@ -152,4 +169,17 @@ def _report(job: FinishedJob) -> None:
             engine=job.engine,
             model=job.model,
             stage=job.stage_at_end and job.stage_at_end.value,
+        )
+
+
+def _report_ambiguous(event: Event, step: Step) -> None:
+    # Of other lines there may be many, and nothing ends by them.
+    if step.finished is not None:
+        log.warning(
+            "a log tells of an end that several jobs could have come to: it counts by itself, and none of "
+            "them is ended; have the engine name job= or gpu= in its line, or gpus in its events",
+            log=event.source,
+            engine=step.finished.engine,
+            outcome=step.finished.outcome.value,
+            reason=step.finished.reason.value,
         )

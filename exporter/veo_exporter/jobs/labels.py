@@ -34,6 +34,8 @@ class Known:
     models: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
+    log_engines: tuple[str, ...] = ()
+    """Engines that the rules of logs speak for: the first that is heard of them may be an abort."""
     max_names: int = 20
     """Of each label, the expected ones included."""
     max_sets: int = 100
@@ -43,8 +45,8 @@ class Known:
 class LabelBook:
     """Gives each job its labels. Names are taken as they come until there are too many.
 
-    `opened` is told of each set when it is first used; `dropped` of each name beyond the bound, by
-    label.
+    `opened` is told of each set when it is first used; `dropped` by `count_dropped` alone, of each
+    name beyond the bound, by label.
     """
 
     def __init__(
@@ -57,22 +59,43 @@ class LabelBook:
         self._opened = opened
         self._dropped = dropped
         self._names: dict[str, set[str]] = {
-            "engine": {UNKNOWN, *known.engines},
+            "engine": {UNKNOWN, *known.engines, *known.log_engines},
             "model": {UNKNOWN, *known.models},
             "variant": {NO_VARIANT, *known.variants},
             "profile": {OTHER, *known.profiles},
         }
-        self._found: dict[JobLabels, JobLabels] = {}
-        self._sets: set[JobLabels] = {ELSEWHERE}
+        self._found: dict[JobLabels, _Placed] = {}
+        self._sets: dict[JobLabels, None] = {}
+        # What an end without a beginning is counted under takes nobody's place.
+        self._most_sets = known.max_sets + len(
+            set(unannounced_sets(known)) - set(expected_sets(known))
+        )
+
+    @property
+    def sets(self) -> tuple[JobLabels, ...]:
+        """Those that are in use, oldest first."""
+        return tuple(self._sets)
 
     def expected(self) -> Iterator[JobLabels]:
         """The sets of which rows stand there from the start."""
         for labels in expected_sets(self._known):
             yield self.labels_of(*labels)
 
+    def open_unannounced(self) -> None:
+        """Take up the sets of jobs of which the first word may be the last."""
+        for labels in unannounced_sets(self._known):
+            self.labels_of(*labels)
+
     def labels_of(self, engine: str, model: str, variant: str, profile: str) -> JobLabels:
         """The labels of a job with these names."""
-        said = JobLabels(engine, model, variant, profile)
+        return self._find(JobLabels(engine, model, variant, profile)).labels
+
+    def count_dropped(self, engine: str, model: str, variant: str, profile: str) -> None:
+        """Tell what a job's labels leave out of its names; to be asked once for each."""
+        for label in self._find(JobLabels(engine, model, variant, profile)).dropped:
+            self._dropped(label)
+
+    def _find(self, said: JobLabels) -> "_Placed":
         found = self._found.get(said)
         if found is None:
             found = self._place(said)
@@ -81,33 +104,44 @@ class LabelBook:
                 self._found[said] = found
         return found
 
-    def _place(self, said: JobLabels) -> JobLabels:
-        labels = JobLabels(
-            self._admit("engine", said.engine or UNKNOWN),
-            self._admit("model", said.model or UNKNOWN),
-            self._admit("variant", said.variant or NO_VARIANT),
-            self._admit("profile", said.profile or OTHER),
-        )
-        if labels in self._sets:
-            return labels
-        if len(self._sets) > self._known.max_sets:
-            self._dropped("set")
-            return ELSEWHERE
-        self._sets.add(labels)
-        self._opened(labels)
-        return labels
+    def _place(self, said: JobLabels) -> "_Placed":
+        names = {
+            "engine": said.engine or UNKNOWN,
+            "model": said.model or UNKNOWN,
+            "variant": said.variant or NO_VARIANT,
+            "profile": said.profile or OTHER,
+        }
+        labels = JobLabels(**{label: self._admit(label, name) for label, name in names.items()})
+        # The word for what was not said is no name.
+        dropped = [
+            label
+            for label, name in names.items()
+            if name != OTHER and getattr(labels, label) == OTHER
+        ]
+        if labels not in self._sets and labels != ELSEWHERE and len(self._sets) >= self._most_sets:
+            dropped.append("set")
+            labels = ELSEWHERE
+        if labels not in self._sets:
+            if labels == ELSEWHERE:
+                self._most_sets += 1
+            self._sets[labels] = None
+            self._opened(labels)
+        return _Placed(labels, tuple(dropped))
 
     def _admit(self, label: str, name: str) -> str:
         names = self._names[label]
         if name in names:
             return name
-        # The word for what was not said is no name.
         if len(names) > self._known.max_names:
-            if name != OTHER:
-                self._dropped(label)
             return OTHER
         names.add(name)
         return name
+
+
+class _Placed(NamedTuple):
+    labels: JobLabels
+    dropped: tuple[str, ...]
+    """What was said and is not in them, by label."""
 
 
 def expected_sets(known: Known) -> Iterable[JobLabels]:
@@ -121,3 +155,9 @@ def expected_sets(known: Known) -> Iterable[JobLabels]:
             (OTHER, *known.profiles),
         )
     )
+
+
+def unannounced_sets(known: Known) -> Iterable[JobLabels]:
+    """Where an end counts of which nobody had heard: a line of a log need not name more."""
+    engines = dict.fromkeys((UNKNOWN, *known.engines, *known.log_engines))
+    return (JobLabels(engine, UNKNOWN, NO_VARIANT, OTHER) for engine in engines)

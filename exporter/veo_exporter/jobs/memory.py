@@ -41,3 +41,8 @@ class Memory:
             self._older, self._younger = self._younger, set()
             self._turned_monotonic_seconds = now_monotonic_seconds
         self._younger.add(key)
+
+    def discard(self, key: int) -> None:
+        """It was not taken after all, and may come again."""
+        self._younger.discard(key)
+        self._older.discard(key)

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Final, Self
+from unicodedata import category
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from veo_client.vocabulary import EventType, Outcome, Stage
 from veo_exporter.jobs.profile import OTHER, name_profile, short_side
@@ -19,6 +20,8 @@ MAX_STAGE_SECONDS: Final = 7 * 86400
 """A part of a job that took longer is a sender's mistake, and would spoil every mean."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_CONTROLS: Final = ("Cc", "Zl", "Zp")
+"""Unicode's categories of control characters and of separators of lines and paragraphs."""
 _RATIONAL: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?(?:/[0-9]{1,9})?")
 _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.(\d{1,9})\d*)?(?:[Zz]|[+-]\d\d:\d\d)"
@@ -49,9 +52,18 @@ def _exact(written: object) -> Fraction:
     return Fraction(numerator) / int(denominator or 1)
 
 
+def _printable(name: str) -> str:
+    """Control characters break what reads pages and logs; a name with one is a name all the same."""
+    if name.isprintable():
+        return name
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if category(char) in _CONTROLS else char for char in name
+    )
+
+
 _Time = Annotated[int, BeforeValidator(unix_nanoseconds)]
 _Exact = Annotated[Fraction, BeforeValidator(_exact)]
-_Name = Annotated[str, Field(min_length=1, max_length=100)]
+_Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
 _Seconds = Annotated[float, Field(ge=0, le=MAX_STAGE_SECONDS, allow_inf_nan=False)]
 _Code = int | str
@@ -121,6 +133,23 @@ class StageData(Data):
             if self.end - self.start > MAX_STAGE_SECONDS * 1_000_000_000:
                 raise ValueError("takes more than 7 days")
         return self
+
+    def earlier(self, nanoseconds: int) -> Self:
+        """The same stage, so much earlier."""
+        moved = {
+            name: at - nanoseconds
+            for name, at in (("start", self.start), ("end", self.end))
+            if at is not None
+        }
+        return self.model_copy(update=moved)
+
+    def without_stamps(self, now_unix_nanoseconds: int) -> Self:
+        """The same stage with its length alone; one that is under way begins now."""
+        seconds = self.duration_s
+        if seconds is None and self.start is not None and self.end is not None:
+            seconds = (self.end - self.start) / 1_000_000_000
+        start = now_unix_nanoseconds if seconds is None else None
+        return self.model_copy(update={"duration_s": seconds, "start": start, "end": None})
 
 
 class RetryData(Data):

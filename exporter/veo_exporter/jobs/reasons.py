@@ -24,9 +24,10 @@ class Row:
 
 
 # The first row that fits wins: the more telling one stands higher. Codes are those of HTTP, of
-# google.rpc by number and name, and of CUDA by name.
+# google.rpc by name, of CUDA by name, and exit statuses from 128 on. A number of one or two digits is
+# none of them: it may be an exit status as well as a number of google.rpc.
 TABLE: Final = (
-    Row(Reason.XID, "driver", ("xid",), r"\bxid\b"),
+    Row(Reason.XID, "driver", ("xid",), r"\bxid (?:\(pci|error)|\bxid[ :=#]{1,3}\d{1,3}\b"),
     Row(
         Reason.DEVICE_LOST,
         "driver",
@@ -39,13 +40,13 @@ TABLE: Final = (
         "allocator",
         ("CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"),
         r"cuda out of memory|outofmemoryerror|out[ _]of[ _](?:device|gpu|video)[ _]memory"
-        r"|cuda[ _]error[ _]out[ _]of[ _]memory|hip out of memory|\bvram\b.*\bexhausted",
+        r"|cuda[ _]error[ _]out[ _]of[ _]memory|\bhip out of memory|\bvram\b.*\bexhausted",
     ),
     Row(
         Reason.OOM_KILLED,
         "host",
         ("137", "OOMKilled"),
-        r"oom[ _-]?kill|killed process|cannot allocate memory|memoryerror\b",
+        r"\boom[ _-]?kill|killed process|cannot allocate memory|memoryerror\b",
     ),
     Row(
         Reason.CONTENT_FILTERED,
@@ -56,14 +57,16 @@ TABLE: Final = (
     Row(
         Reason.QUOTA,
         "gateway",
-        ("429", "8", "RESOURCE_EXHAUSTED"),
-        r"\bquota|rate[ _-]?limit|too many requests|resource[ _]exhausted",
+        ("429", "RESOURCE_EXHAUSTED"),
+        r"(?<!disk )\bquota|(?<!frame )\brate[ _-]?limit|too many requests|resource[ _]exhausted",
     ),
     Row(
         Reason.DEADLINE_ENGINE,
         "engine",
-        ("408", "504", "4", "DEADLINE_EXCEEDED"),
-        r"deadline|timed?[ _-]?out\b",
+        ("408", "504", "DEADLINE_EXCEEDED"),
+        # Not the settings of the same names, which a message may list.
+        r"deadline(?!\w|\s*[=:]\s*\d)|\btime(?:d[ _-]?|[ _-])out\b|\btimeout(?:error)?\b(?!\s*[=:]\s*\d)"
+        r"|deadline[ _]?exceeded",
     ),
     Row(
         Reason.GRPC_RESET,
@@ -74,42 +77,34 @@ TABLE: Final = (
     Row(
         Reason.UPSTREAM_503,
         "gateway",
-        ("503", "14", "UNAVAILABLE"),
-        r"\b503\b|service unavailable|temporarily unavailable|overloaded",
+        ("503", "UNAVAILABLE"),
+        # A bare number may be that of a frame.
+        r"^503\b|(?:http|status|code|error)\S{0,4}[ :=]{1,3}503\b|service unavailable"
+        r"|temporarily unavailable|overloaded",
     ),
     Row(
         Reason.TRANSPORT,
         "network",
         (),
         r"connection (?:refused|error|aborted)|connecterror|name resolution|no route to host"
-        r"|certificate|\btls\b|unreachable",
+        r"|certificate|\btls\b|(?:host|network|server|service)\b.{0,40}\bunreachable",
     ),
     Row(
         Reason.MODEL_UNAVAILABLE,
         "gateway",
-        ("404", "410", "5", "NOT_FOUND"),
+        ("404", "410", "NOT_FOUND"),
         r"model.{0,80}(?:not found|no longer available|unavailable|retired)",
     ),
     Row(
         Reason.PERMISSION_DENIED,
         "gateway",
-        ("401", "403", "7", "16", "PERMISSION_DENIED", "UNAUTHENTICATED"),
+        ("401", "403", "PERMISSION_DENIED", "UNAUTHENTICATED"),
         r"permission[ _]denied|unauthenticated|unauthorized|forbidden",
     ),
     Row(
         Reason.INVALID_REQUEST,
         "request",
-        (
-            "400",
-            "413",
-            "422",
-            "3",
-            "9",
-            "11",
-            "INVALID_ARGUMENT",
-            "FAILED_PRECONDITION",
-            "OUT_OF_RANGE",
-        ),
+        ("400", "413", "422", "INVALID_ARGUMENT", "OUT_OF_RANGE"),
         r"invalid (?:argument|request|value|parameter)|unsupported (?:resolution|duration|value)",
     ),
     Row(
@@ -118,7 +113,12 @@ TABLE: Final = (
         ("ENOSPC", "EIO", "EDQUOT", "507"),
         r"no space left|disk (?:full|quota)|read-only file system|upload failed",
     ),
-    Row(Reason.CANCELLED, "request", ("499", "1", "CANCELLED"), r"cancell?ed|client disconnect"),
+    Row(
+        Reason.CANCELLED,
+        "request",
+        ("499", "CANCELLED", "CANCELED"),
+        r"cancell?ed|client disconnect",
+    ),
     Row(
         Reason.WORKER_DIED,
         "worker",
@@ -128,7 +128,7 @@ TABLE: Final = (
     Row(
         Reason.UPSTREAM_ERROR,
         "engine",
-        ("500", "502", "2", "13", "15", "INTERNAL", "UNKNOWN", "DATA_LOSS"),
+        ("500", "502", "INTERNAL", "UNKNOWN", "DATA_LOSS", "FAILED_PRECONDITION"),
         r"internal (?:server )?error|bad gateway",
     ),
     Row(Reason.EMPTY_OUTPUT, "engine", (), r"empty (?:output|response|result)"),
@@ -140,12 +140,38 @@ _MODULES: Final = {row.reason: row.module for row in TABLE} | {
 }
 _REASONS: Final = {reason.value: reason for reason in Reason}
 _CODES: Final = {code.lower(): row.reason for row in TABLE for code in row.codes}
+_GRPC_NUMBERS: Final = {
+    1: "CANCELLED",
+    2: "UNKNOWN",
+    3: "INVALID_ARGUMENT",
+    4: "DEADLINE_EXCEEDED",
+    5: "NOT_FOUND",
+    7: "PERMISSION_DENIED",
+    8: "RESOURCE_EXHAUSTED",
+    9: "FAILED_PRECONDITION",
+    11: "OUT_OF_RANGE",
+    13: "INTERNAL",
+    14: "UNAVAILABLE",
+    15: "DATA_LOSS",
+    16: "UNAUTHENTICATED",
+}
+_MARKED_CODE: Final = re.compile(
+    r"(?P<kind>grpc|google[._]rpc|http)(?:[ _.-]?(?:status|code))*[ :=#/_.-]*(?P<number>\d{1,3})",
+    re.IGNORECASE,
+)
+"""A number that says whose it is: grpc:14, grpc-status=14, HTTP 400."""
+_NAMED_CODE: Final = re.compile(
+    r"(?:grpc[ :._-]*)?(?:statuscode\.)?(?P<name>[a-z_]+)", re.IGNORECASE
+)
 _WORDS: Final = tuple(
     (re.compile(row.words, re.IGNORECASE), row.reason) for row in TABLE if row.words
 )
 _VAGUE: Final = (Outcome.FAILED, Outcome.ABORTED)
 """Of these a code or a message knows more; the others are definite, and need the very word."""
 _SENDERS_WORD: Final = (Outcome.SUCCESS, Outcome.CANCELLED)
+EXCUSED: Final = frozenset({Reason.INVALID_REQUEST, Reason.CONTENT_FILTERED, Reason.CANCELLED})
+"""No fault of the engine: these leave the objective, and nobody is paged for them. No word in a
+message and no bare number may put a failure here, or an outage goes unseen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,30 +188,63 @@ def cause_of(reason: Reason) -> Cause:
     return Cause(OUTCOME_OF[reason], reason, _MODULES.get(reason, ""))
 
 
-def find_reason(reason: str, code: str = "", message: str = "") -> Reason | None:
-    """The reason that a word, an error's code or a message tells; the most definite counts."""
+def find_reason(
+    reason: str, code: str = "", message: str = "", without: frozenset[Reason] = frozenset()
+) -> Reason | None:
+    """The reason that a word, an error's code or a message tells; the most definite counts.
+
+    Those of `without` need the very word, or a code that says whose it is.
+    """
     return (
-        _REASONS.get(reason)
-        or _CODES.get(code.lower())
-        or _CODES.get(reason.lower())
-        or _read(reason[:MAX_SEARCHED_CHARS])
-        or _read(message[:MAX_SEARCHED_CHARS])
+        _stated(reason)
+        or _read_code(code, without)
+        or _read_code(reason, without)
+        or _read(reason[:MAX_SEARCHED_CHARS], without)
+        or _read(message[:MAX_SEARCHED_CHARS], without)
     )
 
 
+def _stated(reason: str) -> Reason | None:
+    return _REASONS.get(reason.strip().lower())
+
+
+def _read_code(code: str, without: frozenset[Reason]) -> Reason | None:
+    code = code.strip()
+    if marked := _MARKED_CODE.fullmatch(code):
+        number = marked["number"]
+        if marked["kind"].lower() != "http":
+            number = _GRPC_NUMBERS.get(int(number), "")
+        return _CODES.get(number.lower())
+    if code.isdecimal():
+        found = _CODES.get(code)
+        return None if found in without else found
+    named = _NAMED_CODE.fullmatch(code)
+    return _CODES.get(code.lower()) or (_CODES.get(named["name"].lower()) if named else None)
+
+
 @lru_cache(1024)
-def _read(words: str) -> Reason | None:
-    return next((reason for pattern, reason in _WORDS if words and pattern.search(words)), None)
+def _read(words: str, without: frozenset[Reason]) -> Reason | None:
+    if not words:
+        return None
+    return next(
+        (reason for pattern, reason in _WORDS if reason not in without and pattern.search(words)),
+        None,
+    )
 
 
 def judge_end(outcome: Outcome, reason: str = "", code: str = "", message: str = "") -> Cause:
     """How a job ended, from what its sender says.
 
     That it succeeded or was cancelled is the sender's to say. Of failures the reason knows more:
-    one that belongs to another outcome decides it, so that no reason has two.
+    one that belongs to another outcome decides it, so that no reason has two. Out of the objective
+    leads a reason of the list alone, or what a service answered with a code of its own.
     """
-    vague = outcome in _VAGUE
-    found = find_reason(reason, code, message) if vague else _REASONS.get(reason)
+    found = _stated(reason)
+    if outcome in _VAGUE and found in (None, Reason.NONE):
+        found = find_reason(reason, code, message, EXCUSED)
+        if outcome is Outcome.ABORTED and found in EXCUSED:
+            # A code answers a request; work that was broken off had been taken on.
+            found = _read(message[:MAX_SEARCHED_CHARS], EXCUSED)
     if outcome in _SENDERS_WORD or found is None or found is Reason.NONE:
         return cause_of(USUAL_REASON[outcome])
     return cause_of(found)

@@ -73,6 +73,14 @@ class JobTable:
             self._memory.add(key, event.received.monotonic_seconds)
         return step
 
+    def refuse(self, event: Event) -> None:
+        """It was taken, and turned out to be bad: it may be sent again."""
+        self._memory.discard(digest(event.key))
+
+    def find(self, job_id: str) -> Job | None:
+        """The job, in flight or remembered."""
+        return self._jobs.get(job_id) or self._ended.get(job_id, (None, 0.0))[0]
+
     def expire(self, now: Moment) -> Iterator[Step]:
         """End those whose time is over, and forget those that were remembered long enough."""
         for job in list(self._jobs.values()):
@@ -86,16 +94,21 @@ class JobTable:
         if not isinstance(event.data, Data):
             return Step(Result.HANDED_ON)
         job_id = event.job_id
+        ambiguous = False
         if not job_id:
             matches = self._meant_by(event, event.data)
-            if len(matches) > 1:
+            ambiguous = len(matches) > 1
+            if ambiguous and event.type is not EventType.JOB_FINISHED:
                 return Step(Result.AMBIGUOUS)
-            # Where nobody but the log speaks, each of its lines is a job of its own.
-            job_id = matches[0] if matches else f"{event.source}#{event.event_id}"
+            # Where nobody but the log speaks, each of its lines is a job of its own. So is an end that
+            # several could have come to: which one is not known, but that one did is.
+            job_id = matches[0] if len(matches) == 1 else f"{event.source}#{event.event_id}"
             gpus = [self._gpu_uuid(name) or name for name in event.data.gpus]
             data = event.data.model_copy(update={"gpus": gpus})
             event = replace(event, job_id=job_id, data=data)
-        job = self._jobs.get(job_id) or self._ended.get(job_id, (None, 0.0))[0]
+        job = self.find(job_id)
+        if job is not None and _begins_anew(job, event):
+            job = None
         opens = job is None and event.type not in (
             EventType.JOB_FINISHED,
             EventType.JOB_EVALUATED,
@@ -104,13 +117,15 @@ class JobTable:
             return Step(Result.TABLE_FULL)
         step = advance(job, event)
         self._keep(job_id, step, event.received.monotonic_seconds)
-        return step
+        return replace(step, result=Result.AMBIGUOUS) if ambiguous else step
 
     def _keep(self, job_id: str, step: Step, now_monotonic_seconds: float) -> None:
         if step.after is None:
             return
         if step.after.end is None:
             self._jobs[job_id] = step.after
+            # Its id was used again: what it was before is forgotten.
+            self._ended.pop(job_id, None)
             return
         self._jobs.pop(job_id, None)
         ended = self._ended[job_id][1] if job_id in self._ended else now_monotonic_seconds
@@ -137,3 +152,12 @@ class JobTable:
         # A job that does not say where it runs may run there; one that says otherwise does not.
         candidates = on_gpu or [job for job in meant if not named or not job.gpus]
         return [job.job_id for job in candidates]
+
+
+def _begins_anew(job: Job, event: Event) -> bool:
+    """Whether a job that is over was submitted once more under its id; else the event is late."""
+    return (
+        job.end is not None
+        and event.type is EventType.JOB_SUBMITTED
+        and event.unix_nanoseconds > job.end.unix_nanoseconds
+    )

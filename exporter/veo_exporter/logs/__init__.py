@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs: followed files, and what their lines mean.
 
-Read in this order: lines (bytes to lines), follow (one file), follower (all of them), rules (a line
-to an event), reading (the whole way).
+Read in this order: lines (bytes to lines), follow (one file), paths (which files), follower (all of
+them), rules (a line to an event), reading (the whole way).
 
 The kernel's log: kernel_lines (a line to its message), kernel_messages (what it says), kernel_sources
 (one place), kernel_places (which one), kernel (the whole way), kernel_families (the page).
@@ -16,7 +16,7 @@ from veo_exporter.logs.kernel_families import KernelLogSource
 from veo_exporter.logs.kernel_messages import OomKill, XidMessage
 from veo_exporter.logs.kernel_places import REMEDY as KERNEL_LOG_REMEDY
 from veo_exporter.logs.kernel_places import Places, open_kernel_log
-from veo_exporter.logs.reading import DROPPED_SEEDS, LogReading
+from veo_exporter.logs.reading import DROPPED_SEEDS, Found, LogReading
 from veo_exporter.logs.rules import Rule, load_rules, shipped_rules
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "KERNEL_DROPPED_SEEDS",
     "KERNEL_LOG_REMEDY",
     "Follower",
+    "Found",
     "Gathered",
     "KernelLog",
     "KernelLogSource",

@@ -34,6 +34,15 @@ class Position:
     offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was read at once: bytes, ends of lines in them, and the lines that ended there."""
+
+    byte_count: int
+    end_count: int
+    lines: list[str]
+
+
 class OpenLog:
     """A file that is held open, so that its inode stays its own."""
 
@@ -54,10 +63,13 @@ class OpenLog:
         """Raises OSError."""
         # Not blocking: opening a pipe would wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise NotAFile(f"{path} is no regular file")
+        except OSError:
             os.close(descriptor)
-            raise NotAFile(f"{path} is no regular file")
+            raise
         return cls(descriptor, (found.st_dev, found.st_ino), max_line_bytes)
 
     @property
@@ -101,21 +113,22 @@ class OpenLog:
         self._offset = self._settled = self._beginning()
         return cause, left
 
-    def read(self, max_bytes: int) -> tuple[int, list[str]]:
-        """Up to so many bytes: how many there were, and the lines that end in them."""
+    def read(self, max_bytes: int, max_lines: int) -> Piece:
+        """Up to so many bytes and line ends."""
         before = len(self._tail)
         found = os.pread(self._descriptor, before + max_bytes, self._offset - before)
         if not found.startswith(self._tail):
             # Rewritten since it was looked at: what stands here is not what comes next.
-            return 0, []
-        if chunk := found[before:]:
+            return Piece(0, 0, [])
+        chunk = _first_lines(found[before:], max_lines)
+        if chunk:
             if (end := chunk.rfind(b"\n")) >= 0:
                 self._settled = self._offset + end + 1
             self._offset += len(chunk)
-            self._tail = found[-TAIL_BYTES:]
+            self._tail = found[: before + len(chunk)][-TAIL_BYTES:]
             if len(self._head) < HEAD_BYTES:
                 self._head = os.pread(self._descriptor, min(HEAD_BYTES, self._offset), 0)
-        return len(chunk), self._splitter.feed(chunk)
+        return Piece(len(chunk), chunk.count(b"\n"), self._splitter.feed(chunk))
 
     def flush(self) -> list[str]:
         """The line without an end, of which no more is expected."""
@@ -147,3 +160,10 @@ class OpenLog:
         self._head = os.pread(self._descriptor, min(HEAD_BYTES, self._offset), 0)
         before = max(0, self._offset - TAIL_BYTES)
         self._tail = os.pread(self._descriptor, self._offset - before, before)
+
+
+def _first_lines(chunk: bytes, count: int) -> bytes:
+    if chunk.count(b"\n") <= count:
+        return chunk
+    *_, rest = chunk.split(b"\n", count)
+    return chunk[: len(chunk) - len(rest)]

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several logs, followed by path across renames, truncation and deletion."""
 
-import glob
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from veo_exporter.logs.follow import Identity, NotAFile, OpenLog, Position
+from veo_exporter.logs.paths import UNREADABLE, find_logs, sentence_of
 
 LINGER_SECONDS: Final = 30.0
 """A file that was renamed is read on for so long: its writer is told to reopen it a little later."""
@@ -19,6 +20,8 @@ MAX_REMEMBERED: Final = 1000
 MAX_LINGERING: Final = 8
 """Of each path: whoever renames faster than this loses the oldest."""
 CHUNK_BYTES: Final = 1 << 16
+MAX_LINES: Final = 10_000
+"""Of one look, whatever their length: a megabyte of line ends alone is a million lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Gathered:
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults: dict[str, str] = field(default_factory=dict)
     """Sentences by path, for files that cannot be read."""
+    more: bool = False
+    """Whether files hold more than could be read at this look."""
 
 
 @dataclass(slots=True)
@@ -65,6 +70,7 @@ class Follower:
         max_files: int = 64,
         max_line_bytes: int = 65_536,
         max_read_bytes: int = 4 << 20,
+        max_lines: int = MAX_LINES,
         positions: Iterable[Position] = (),
         from_beginning: bool = False,
     ) -> None:
@@ -72,6 +78,7 @@ class Follower:
         self._max_files = max_files
         self._max_line_bytes = max_line_bytes
         self._max_read_bytes = max_read_bytes
+        self._max_lines = max_lines
         self._from_beginning = from_beginning
         self._followed: list[_Followed] = []
         self._known: OrderedDict[Identity, Position] = OrderedDict(
@@ -91,41 +98,20 @@ class Follower:
         """Read what is new. Waits for nothing but the disk."""
         gathered = Gathered()
         self._faulty_before, self._faulty = self._faulty, set()
-        paths = self._paths(gathered)
-        self._retire(paths)
-        self._open_new(paths, gathered, now_monotonic_seconds)
-        share = self._max_read_bytes // max(1, len(self._followed))
-        # Old names first, so that lines come in the order in which they were written.
-        for followed in sorted(self._followed, key=lambda followed: not followed.retired):
-            try:
-                self._read(followed, share, gathered, now_monotonic_seconds)
-            except OSError as error:
-                self._blame(followed.path, "unreadable", error.strerror or str(error), gathered)
+        found = find_logs(self._patterns, self._max_files)
+        for fault in found.faults:
+            self._blame(fault.path, fault.reason, fault.sentence, gathered)
+        self._retire(found.files)
+        self._open_new(found.files, gathered, now_monotonic_seconds)
+        self._read_all(gathered, now_monotonic_seconds)
         self._let_go(gathered, now_monotonic_seconds)
         self._first_look = False
         return gathered
 
     def close(self) -> None:
         """Let go of all files."""
-        for followed in self._followed:
-            followed.log.close()
-        self._followed.clear()
-
-    def _paths(self, gathered: Gathered) -> dict[str, Identity]:
-        paths: dict[str, Identity] = {}
-        for pattern in self._patterns:
-            # A name may hold brackets: what exists as it is written is no pattern.
-            found = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern))  # noqa: PTH207
-            for path in found:
-                if len(paths) >= self._max_files:
-                    self._blame(path, "too_many", "beyond logs.max_files", gathered)
-                    continue
-                try:
-                    status = Path(path).stat()
-                except OSError:
-                    continue
-                paths[path] = (status.st_dev, status.st_ino)
-        return paths
+        for followed in list(self._followed):
+            self._drop(followed)
 
     def _retire(self, paths: dict[str, Identity]) -> None:
         for followed in self._followed:
@@ -140,46 +126,96 @@ class Follower:
             if identity in open_already:
                 continue
             try:
-                log = OpenLog.open(Path(path), self._max_line_bytes)
+                followed = self._open(path, now_monotonic_seconds)
             except OSError as error:
-                reason = "not_a_file" if isinstance(error, NotAFile) else "unreadable"
-                self._blame(path, reason, error.strerror or str(error), gathered)
+                reason = "not_a_file" if isinstance(error, NotAFile) else UNREADABLE
+                self._blame(path, reason, sentence_of(error), gathered)
                 continue
-            log.quiet_since_monotonic_seconds = now_monotonic_seconds
-            if any(followed.path == path for followed in self._followed):
+            if any(other.path == path for other in self._followed):
                 gathered.restarts["replaced"] += 1
-            self._opened += 1
-            followed = _Followed(path, log, self._opened)
             self._followed.append(followed)
-            open_already[log.identity] = followed
-            known = self._known.pop(log.identity, None)
+            open_already[followed.log.identity] = followed
+
+    def _open(self, path: str, now_monotonic_seconds: float) -> _Followed:
+        log = OpenLog.open(Path(path), self._max_line_bytes)
+        try:
+            log.quiet_since_monotonic_seconds = now_monotonic_seconds
+            known = self._known.get(log.identity)
             resumed = known is not None and log.resume(known)
             if not resumed and self._first_look and not self._from_beginning:
                 log.begin_at_end()
+        except OSError:
+            log.close()
+            raise
+        self._known.pop(log.identity, None)
+        self._opened += 1
+        return _Followed(path, log, self._opened)
+
+    def _read_all(self, gathered: Gathered, now_monotonic_seconds: float) -> None:
+        bytes_left, lines_left = self._max_read_bytes, self._max_lines
+        # Old names first, so that lines come in the order in which they were written.
+        hungry = sorted(self._followed, key=lambda followed: not followed.retired)
+        while hungry and bytes_left > 0 and lines_left > 0:
+            # What a quiet file leaves of its share is for the others.
+            most_bytes = max(1, bytes_left // len(hungry))
+            most_lines = max(1, lines_left // len(hungry))
+            unfinished: dict[str, list[_Followed]] = {}
+            for followed in hungry:
+                older = unfinished.get(followed.path)
+                if older or bytes_left <= 0 or lines_left <= 0:
+                    unfinished.setdefault(followed.path, []).append(followed)
+                    continue
+                try:
+                    read_bytes, read_lines, ended = self._read(
+                        followed,
+                        min(most_bytes, bytes_left),
+                        min(most_lines, lines_left),
+                        gathered,
+                        now_monotonic_seconds,
+                    )
+                except OSError as error:
+                    self._blame(followed.path, UNREADABLE, sentence_of(error), gathered)
+                    # A handle gone stale stays so; the next look opens the file anew.
+                    self._remember(followed)
+                    self._drop(followed)
+                    continue
+                bytes_left -= read_bytes
+                lines_left -= read_lines
+                if not ended:
+                    unfinished.setdefault(followed.path, []).append(followed)
+            hungry = [followed for several in unfinished.values() for followed in several]
+        gathered.more = bool(hungry)
 
     def _read(
-        self, followed: _Followed, share: int, gathered: Gathered, now_monotonic_seconds: float
-    ) -> None:
+        self,
+        followed: _Followed,
+        most_bytes: int,
+        most_lines: int,
+        gathered: Gathered,
+        now_monotonic_seconds: float,
+    ) -> tuple[int, int, bool]:
+        """Bytes and ends of lines that were read, and whether there is no more for now."""
         log = followed.log
         if restarted := log.restart_if_changed():
             cause, left = restarted
             gathered.restarts[cause] += 1
             self._add(followed, left, gathered)
             followed.generation += 1
-        cut_before, total = log.cut_lines, 0
-        while total < share:
-            count, lines = log.read(min(CHUNK_BYTES, share - total))
-            total += count
-            self._add(followed, lines, gathered)
-            if count == 0:
-                break
-        if total:
+        cut_before, read_bytes, read_lines, ended = log.cut_lines, 0, 0, False
+        while not ended and read_bytes < most_bytes and read_lines < most_lines:
+            piece = log.read(min(CHUNK_BYTES, most_bytes - read_bytes), most_lines - read_lines)
+            read_bytes += piece.byte_count
+            read_lines += piece.end_count
+            self._add(followed, piece.lines, gathered)
+            ended = piece.byte_count == 0
+        if read_bytes:
             log.quiet_since_monotonic_seconds = now_monotonic_seconds
         quiet_seconds = now_monotonic_seconds - log.quiet_since_monotonic_seconds
         if log.holds_a_part and quiet_seconds >= PART_SECONDS:
             self._add(followed, log.flush(), gathered)
         if log.cut_lines > cut_before:
             gathered.dropped["log_line", "cut"] += log.cut_lines - cut_before
+        return read_bytes, read_lines, ended
 
     def _blame(self, path: str, reason: str, sentence: str, gathered: Gathered) -> None:
         # Told when it begins, and not at each look.
@@ -210,8 +246,16 @@ class Follower:
             ]
         for followed in over:
             self._add(followed, followed.log.flush(), gathered)
-            self._known[followed.log.identity] = followed.log.position
-            followed.log.close()
-            self._followed.remove(followed)
+            self._remember(followed)
+            self._drop(followed)
         while len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)
+
+    def _remember(self, followed: _Followed) -> None:
+        self._known[followed.log.identity] = followed.log.position
+
+    def _drop(self, followed: _Followed) -> None:
+        self._followed.remove(followed)
+        # Nothing was written by us that a failing close could lose.
+        with suppress(OSError):
+            followed.log.close()

@@ -5,14 +5,18 @@
 from typing import Final
 
 _BOM: Final = b"\xef\xbb\xbf"
+_END_SHARE: Final = 16
+"""Of a line that is cut, this part of the bound is its end: what stands behind a long text counts too."""
 
 
 class LineSplitter:
-    """Holds what has no end yet. A line longer than the bound is cut, and the rest of it dropped."""
+    """Holds what has no end yet. A line longer than the bound is cut, in what lies before its end."""
 
     def __init__(self, max_line_bytes: int) -> None:
         self._max_line_bytes = max_line_bytes
+        self._max_end_bytes = max_line_bytes // _END_SHARE
         self._held = bytearray()
+        self._end = bytearray()
         self._cutting = False
         self._first = True
         self.cut_lines = 0
@@ -42,17 +46,27 @@ class LineSplitter:
         return lines
 
     def _hold(self, piece: bytes) -> None:
-        if not piece or self._cutting:
+        if self._cutting:
+            self._hold_end(piece)
             return
         room = self._max_line_bytes - len(self._held)
         self._held += piece[:room]
         if len(piece) > room:
             self._cutting = True
             self.cut_lines += 1
+            self._hold_end(piece[room:])
+
+    def _hold_end(self, piece: bytes) -> None:
+        if self._max_end_bytes:
+            self._end += piece[-self._max_end_bytes :]
+            del self._end[: -self._max_end_bytes]
 
     def _release(self, lines: list[str]) -> None:
-        line = bytes(self._held)
+        # Nothing is held of a line whose beginning was released already: its end alone is no line.
+        end = bytes(self._end) if self._held else b""
+        line = bytes(self._held[: len(self._held) - len(end)]) + end
         self._held.clear()
+        self._end.clear()
         if self._first:
             line = line.removeprefix(_BOM)
             self._first = False

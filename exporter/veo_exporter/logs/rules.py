@@ -91,8 +91,16 @@ def _fill(template: Any, groups: Mapping[str, str | None]) -> Any:
         found = groups[whole[1]]
         if found is None:
             return None
-        return int(found) if whole[2] else found[:MAX_VALUE_CHARS]
+        return _number(found) if whole[2] else found[:MAX_VALUE_CHARS]
     return _PLACEHOLDER.sub(lambda name: (groups[name[1]] or "")[:MAX_VALUE_CHARS], template)
+
+
+def _number(found: str) -> int | None:
+    try:
+        return int(found)
+    except ValueError:
+        # What a rule takes for a number may be a word, or thousands of digits.
+        return None
 
 
 def shipped_rules() -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -26,6 +27,8 @@ HISTORY_SECONDS: Final = 150.0
 """So much has happened when the demo begins, so that nothing on a dashboard is empty at first."""
 
 Event = dict[str, Any]
+Film = Callable[[str], Path | None]
+"""Makes the file that a job of this name has written; None if it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +111,15 @@ STORIES: Final = (
 class JobMaker:
     """Tells of jobs as time goes on, on a thread of its own."""
 
-    def __init__(self, feed: Callable[[bytes], None], *, seed: int = 1) -> None:
+    def __init__(
+        self,
+        feed: Callable[[bytes], None],
+        *,
+        film: Film = lambda job: None,
+        seed: int = 1,
+    ) -> None:
         self._feed = feed
+        self._film = film
         self._seed = seed
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="job-maker", daemon=True)
@@ -132,9 +142,27 @@ class JobMaker:
             for at, event in events(self._seed):
                 if self._stop.wait(max(0.0, begin_monotonic + at - time.monotonic())):
                     return
-                self._feed(json.dumps(event | {"time": _written(begin_unix + at)}).encode())
+                told = self._with_output(event) | {"time": _written(begin_unix + at)}
+                self._feed(json.dumps(told).encode())
         except Exception:
             log.exception("no more demo jobs")
+
+    def _with_output(self, event: Event) -> Event:
+        """What a job that succeeded has written is named by its end, and is there by then."""
+        data = event["data"]
+        if data.get("outcome") != "success" or "outputs" in data:
+            return event
+        try:
+            path = self._film(event["subject"])
+        except Exception:
+            # One that is ended halfway fails, too.
+            if not self._stop.is_set():
+                log.exception("a demo job is left without its film", job=event["subject"])
+            return event
+        if path is None:
+            return event
+        output = {"path": str(path), "bytes": path.stat().st_size}
+        return event | {"data": data | {"outputs": [output]}}
 
 
 def events(seed: int) -> Iterator[tuple[float, Event]]:

@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -71,78 +72,77 @@ KINDS: Final = (
 )
 
 
-class VideoMaker:
-    """Makes a file now and then, on a thread of its own, and takes the oldest of its own away."""
+class Films:
+    """A folder of films, made when they are asked for; its oldest ones go. Not for several threads."""
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        interval_seconds: float = 5.0,
-        most_files: int = 50,
-        seed: int = 1,
-    ) -> None:
+    def __init__(self, folder: Path, *, most_files: int = 50, seed: int = 1) -> None:
         self._folder = folder
-        self._interval = interval_seconds
         self._most_files = most_files
         self._random = random.Random(seed)  # noqa: S311, which film comes next is no secret
+        # Each kind once, so that everything is seen within minutes; by weight from then on.
+        self._coming = list(KINDS)
         self._made: list[Path] = []
         self._child: subprocess.Popen[bytes] | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="video-maker", daemon=True)
+        self._stopped = threading.Event()
+        self._healthy: bytes | None = None
+        self._told_of_missing = False
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_seconds: float) -> bool:
-        """False if it did not end in time."""
-        self._stop.set()
-        if child := self._child:
-            child.kill()
-        if self._thread.ident is not None:
-            self._thread.join(timeout_seconds)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
+    def make(self, stem: str) -> Path | None:
+        """A film of the next kind, named so; None if there is no ffmpeg, or it was told to stop."""
         ffmpeg = shutil.which("ffmpeg")
         if ffmpeg is None:
-            log.warning("no demo videos", reason="ffmpeg is not on PATH: apt-get install ffmpeg")
-            return
+            if not self._told_of_missing:
+                self._told_of_missing = True
+                log.warning(
+                    "no demo videos", reason="ffmpeg is not on PATH: apt-get install ffmpeg"
+                )
+            return None
         try:
-            with tempfile.TemporaryDirectory(prefix="veo-demo-") as workshop:
-                self._make_for_ever(ffmpeg, Path(workshop))
-        except Exception:
-            if not self._stop.is_set():
-                log.exception("no more demo videos")
+            made = self._make(ffmpeg, stem)
+        except RuntimeError:
+            if self._stopped.is_set():
+                return None
+            raise
+        self._made.append(made)
+        while len(self._made) > self._most_files:
+            self._made.pop(0).unlink(missing_ok=True)
+        return made
 
-    def _make_for_ever(self, ffmpeg: str, workshop: Path) -> None:
-        healthy = workshop / "healthy.mp4"
-        make_healthy(ffmpeg, healthy, self._call)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        # Each kind once, so that everything is seen within a minute; by weight from then on.
-        coming = list(KINDS)
-        number = 0
-        while not self._stop.is_set():
-            kind = (
-                coming.pop(0)
-                if coming
-                else self._random.choices(KINDS, [kind.weight for kind in KINDS])[0]
-            )
-            number += 1
-            name = f"{number:06d}-{kind.name}{kind.suffix}"
+    def _make(self, ffmpeg: str, stem: str) -> Path:
+        kind = (
+            self._coming.pop(0)
+            if self._coming
+            else self._random.choices(KINDS, [kind.weight for kind in KINDS])[0]
+        )
+        name = f"{stem}-{kind.name}{kind.suffix}"
+        with tempfile.TemporaryDirectory(prefix="veo-demo-") as workshop:
+            healthy = self._lay_out_healthy(ffmpeg, Path(workshop))
+            self._folder.mkdir(parents=True, exist_ok=True)
             # Hidden and with another ending until it is whole: that is how a finished file appears.
             draft = self._folder / f".{name}.partial"
             make_kind(ffmpeg, kind, healthy, draft, self._call)
-            self._made.append(draft.rename(self._folder / name))
-            while len(self._made) > self._most_files:
-                self._made.pop(0).unlink(missing_ok=True)
-            self._stop.wait(self._interval)
+            return draft.rename(self._folder / name)
+
+    def stop(self) -> None:
+        """End what is being made, from any thread; nothing is made after that."""
+        self._stopped.set()
+        if child := self._child:
+            child.kill()
+
+    def _lay_out_healthy(self, ffmpeg: str, workshop: Path) -> Path:
+        healthy = workshop / "healthy.mp4"
+        if self._healthy is None:
+            make_healthy(ffmpeg, healthy, self._call)
+            self._healthy = healthy.read_bytes()
+        else:
+            healthy.write_bytes(self._healthy)
+        return healthy
 
     def _call(self, command: list[str]) -> None:
         child = self._child = subprocess.Popen(  # noqa: S603, our own arguments, no shell
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
-        if self._stop.is_set():
+        if self._stopped.is_set():
             child.kill()
         try:
             _, errors = child.communicate(timeout=FFMPEG_SECONDS)
@@ -153,6 +153,44 @@ class VideoMaker:
             log.warning("ffmpeg failed", reason=errors.decode("utf-8", "replace")[-300:])
         if child.returncode:
             raise RuntimeError("ffmpeg made no file")
+
+
+class VideoMaker:
+    """Makes a film now and then, on a thread of its own."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        interval_seconds: float = 5.0,
+        most_files: int = 50,
+        seed: int = 1,
+    ) -> None:
+        self._films = Films(folder, most_files=most_files, seed=seed)
+        self._interval = interval_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="video-maker", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float) -> bool:
+        """False if it did not end in time."""
+        self._stop.set()
+        self._films.stop()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            for number in count(1):
+                if self._stop.is_set() or self._films.make(f"{number:06d}") is None:
+                    return
+                self._stop.wait(self._interval)
+        except Exception:
+            if not self._stop.is_set():
+                log.exception("no more demo videos")
 
 
 Call = Callable[[list[str]], None]

@@ -30,6 +30,10 @@ class TraceContext:
     span_id: int
     sampled: bool
 
+    def as_traceparent(self) -> str:
+        """How it is written."""
+        return f"00-{self.trace_id:032x}-{self.span_id:016x}-{self.sampled:02x}"
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -40,6 +44,11 @@ class Identity:
     parent: TraceContext | None
     broken: bool
     """Whether there was a traceparent that could not be read."""
+
+    @property
+    def own(self) -> TraceContext:
+        """The job's span, as those under it name it."""
+        return TraceContext(self.trace_id, self.span_id, self.sampled)
 
     @property
     def sampled(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from veo_exporter.traces import attributes as names
+from veo_exporter.traces.context import Identity, parse_traceparent
 from veo_exporter.traces.inputs import FinishedJob, Probed, VideoReport
 from veo_exporter.traces.plan import identity_of, plan_trace
 from veo_exporter.traces.waiting import Complete, Waiting
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 TRACES_PATH: Final = "/v1/traces"
+SENT_AT_ONCE: Final = 100
+"""Some ten milliseconds of work; who ticks may do something else in between."""
 _SDK_DISABLED: Final = "OTEL_SDK_DISABLED"
 _SDK_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
@@ -48,8 +51,13 @@ class Tracing:
     def exemplar(self, job: FinishedJob) -> dict[str, str] | None:
         """What leads from a metric to the job's span; None if there will be none."""
         identity = identity_of(job)
-        kept = self.on and (identity.sampled or self._keep_unsampled)
-        return identity.as_exemplar() if kept else None
+        return identity.as_exemplar() if self._keeps(identity) else None
+
+    def parent_of(self, job: FinishedJob) -> str | None:
+        """The traceparent under which its files are probed: its own span; the caller's if it has none."""
+        identity = identity_of(job)
+        span = identity.own if self._keeps(identity) else identity.parent
+        return span.as_traceparent() if span else None
 
     def finished(
         self, job: FinishedJob, awaited_paths: Iterable[str], now_monotonic_seconds: float
@@ -58,24 +66,38 @@ class Tracing:
         identity = identity_of(job)
         if identity.broken:
             self._context_broken()
-        if not self.on or not (identity.sampled or self._keep_unsampled):
+        if not self._keeps(identity):
             return
+        key = identity.trace_id, identity.span_id
         with self._lock:
-            leaving = self._waiting.hold(job, awaited_paths, now_monotonic_seconds)
+            leaving = self._waiting.hold(key, job, awaited_paths, now_monotonic_seconds)
         self._send(leaving)
 
-    def probed(self, path: str, report: VideoReport, start_unix_ns: int, end_unix_ns: int) -> None:
-        """A file was looked into; if a job waits for this path, it is part of its trace."""
+    def probed(
+        self,
+        parent: str | None,
+        path: str,
+        report: VideoReport,
+        start_unix_ns: int,
+        end_unix_ns: int,
+    ) -> None:
+        """A file was looked into; if the job that is its parent waits for it, it is part of its trace."""
+        span = parse_traceparent(parent) if parent else None
+        if span is None:
+            return
+        key = span.trace_id, span.span_id
+        probed = Probed(report, start_unix_ns, end_unix_ns)
         with self._lock:
-            complete = self._waiting.looked_into(path, Probed(report, start_unix_ns, end_unix_ns))
+            complete = self._waiting.looked_into(key, path, probed)
         if complete:
             self._send([complete])
 
-    def tick(self, now_monotonic_seconds: float) -> None:
-        """Let go of the jobs that have waited long enough."""
+    def tick(self, now_monotonic_seconds: float) -> bool:
+        """Let go of some that have waited long enough, and say whether there may be more of them."""
         with self._lock:
-            leaving = self._waiting.overdue(now_monotonic_seconds)
+            leaving = self._waiting.overdue(now_monotonic_seconds, SENT_AT_ONCE)
         self._send(leaving)
+        return len(leaving) == SENT_AT_ONCE
 
     def stop(self, timeout_seconds: float) -> None:
         """Send all there is, and end; blocks for at most this long."""
@@ -84,6 +106,9 @@ class Tracing:
         self._send(leaving)
         if self._emitter is not None:
             self._emitter.stop(timeout_seconds)
+
+    def _keeps(self, identity: Identity) -> bool:
+        return self.on and (identity.sampled or self._keep_unsampled)
 
     def _send(self, leaving: Iterable[Complete]) -> None:
         if self._emitter is None:

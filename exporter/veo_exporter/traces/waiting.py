@@ -8,11 +8,12 @@ later would be judged by itself.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 
 from veo_exporter.traces.inputs import FinishedJob, Probed
 
-_Key = tuple[str, str]
-"""A job's source and id."""
+Key = tuple[int, int]
+"""The ids of a job's own span, with its trace's first: no other job has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,56 +41,51 @@ class Waiting:
     def __init__(self, *, patience_seconds: float, limit: int) -> None:
         self._patience_seconds = patience_seconds
         self._limit = limit
-        self._held: dict[_Key, _Held] = {}
-        self._job_of: dict[str, _Key] = {}
-        """Who waits for a path: the last job that named it, for the file is that one's now."""
+        # In the order in which their patience ends.
+        self._held: dict[Key, _Held] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
     def hold(
-        self, job: FinishedJob, awaited: Iterable[str], now_monotonic_seconds: float
+        self, key: Key, job: FinishedJob, awaited: Iterable[str], now_monotonic_seconds: float
     ) -> list[Complete]:
         """Keep a job until these files are looked into; what leaves because of it."""
         paths = set(awaited)
-        # An id used again at once: the first one's files cannot be told from the second's.
-        key = job.source, job.job_id
-        leaving = [self._release(key)] if key in self._held else []
+        # Told twice: the first one's files cannot be told from the second's.
+        leaving = [self._held.pop(key).complete()] if key in self._held else []
         if not paths:
             return [*leaving, Complete(job, ())]
-        until = now_monotonic_seconds + self._patience_seconds
-        self._held[key] = _Held(job, paths, until)
-        self._job_of |= dict.fromkeys(paths, key)
+        self._held[key] = _Held(job, paths, now_monotonic_seconds + self._patience_seconds)
         while len(self._held) > self._limit:
-            leaving.append(self._release(next(iter(self._held))))
+            leaving.append(self._held.pop(next(iter(self._held))).complete())
         return leaving
 
-    def looked_into(self, path: str, probed: Probed) -> Complete | None:
-        """Add what was found; the job, if this was the last file that it waited for."""
-        key = self._job_of.pop(path, None)
-        if key is None:
+    def looked_into(self, key: Key, path: str, probed: Probed) -> Complete | None:
+        """Add what was found of a job's file; the job, if this was the last that it waited for."""
+        held = self._held.get(key)
+        if held is None or path not in held.awaited:
             return None
-        held = self._held[key]
         held.awaited.discard(path)
         held.probed.append(probed)
-        return None if held.awaited else self._release(key)
+        if held.awaited:
+            return None
+        del self._held[key]
+        return held.complete()
 
-    def overdue(self, now_monotonic_seconds: float) -> list[Complete]:
-        """Those whose patience is over, with what was learnt until now."""
+    def overdue(self, now_monotonic_seconds: float, most: int) -> list[Complete]:
+        """Those whose patience is over, with what was learnt until now; so many at one time."""
         late = [
             key
-            for key, held in self._held.items()
-            if held.until_monotonic_seconds <= now_monotonic_seconds
+            for key, _ in takewhile(
+                lambda item: item[1].until_monotonic_seconds <= now_monotonic_seconds,
+                islice(self._held.items(), most),
+            )
         ]
-        return [self._release(key) for key in late]
+        return [self._held.pop(key).complete() for key in late]
 
     def drain(self) -> list[Complete]:
         """All of them, at the end."""
-        return [self._release(key) for key in list(self._held)]
-
-    def _release(self, key: _Key) -> Complete:
-        held = self._held.pop(key)
-        for path in held.awaited:
-            if self._job_of.get(path) == key:
-                del self._job_of[path]
-        return held.complete()
+        leaving = [held.complete() for held in self._held.values()]
+        self._held.clear()
+        return leaving

@@ -4,9 +4,12 @@
 
 Read in this order: gate (which files), ffprobe (the child), packets (its output), timeline and rate
 (what the timestamps mean), cadence (what is measured), judge (what is wrong), probe (all of these on
-one file), report (as JSON). Around it: prober (the workers), settling and watch (folders), metrics.
+one file), report (as JSON) and posted (JSON that others send). Around it: request, backlog (what
+waits), memory (so that each file counts once) and prober (the workers), settling and watch (folders),
+metrics.
 """
 
+from veo_exporter.video.backlog import Backlog
 from veo_exporter.video.definitions import (
     Defect,
     ErrorKind,
@@ -23,9 +26,11 @@ from veo_exporter.video.expectation import (
 from veo_exporter.video.ffprobe import Ffprobe, Limits, MissingProgram, find_program
 from veo_exporter.video.metrics import BacklogSource, VideoMetrics, exemplar_of
 from veo_exporter.video.origins import Origin, Origins
+from veo_exporter.video.posted import BadReport, PostedFiles, read_report
 from veo_exporter.video.probe import Probe
-from veo_exporter.video.prober import EVENT_SOURCE, Backlog, Prober, ProbeRequest, Unprobed
+from veo_exporter.video.prober import Prober, Unprobed
 from veo_exporter.video.report import as_json
+from veo_exporter.video.request import EVENT_SOURCE, ProbeRequest
 from veo_exporter.video.setup import folders_of, probe_of, roots_of
 from veo_exporter.video.watch import Folder, FolderWatch
 
@@ -35,6 +40,7 @@ __all__ = [
     "Backlog",
     "BacklogSource",
     "BadExpectation",
+    "BadReport",
     "Defect",
     "ErrorKind",
     "Expectation",
@@ -45,6 +51,7 @@ __all__ = [
     "MissingProgram",
     "Origin",
     "Origins",
+    "PostedFiles",
     "Probe",
     "ProbeRequest",
     "Prober",
@@ -59,5 +66,6 @@ __all__ = [
     "folders_of",
     "parse_expectation",
     "probe_of",
+    "read_report",
     "roots_of",
 ]

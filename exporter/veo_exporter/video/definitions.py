@@ -88,6 +88,8 @@ class Failure:
     kind: ErrorKind
     message: str
     crashed: bool = False
+    cut_off: bool = False
+    """What is missing is the file's end: that is why nothing could be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,16 +178,17 @@ class Keyframes:
 class Asked:
     """What was asked for against what came; None where it was not asked or cannot be told."""
 
-    fps: Fraction | None
-    duration: Fraction | None
-    frames: int | None
-    frames_missing: int | None
-    frame_count_ok: bool | None
-    duration_ok: bool | None
-    fps_ok: bool | None
-    drift: Fraction | None
-    drift_ok: bool | None
-    shortfall: Fraction | None
+    fps: Fraction | None = None
+    duration: Fraction | None = None
+    keyframe_interval: Fraction | None = None
+    frames: int | None = None
+    frames_missing: int | None = None
+    frame_count_ok: bool | None = None
+    duration_ok: bool | None = None
+    fps_ok: bool | None = None
+    drift: Fraction | None = None
+    drift_ok: bool | None = None
+    shortfall: Fraction | None = None
     """Seconds asked for less seconds delivered, never under zero."""
 
 

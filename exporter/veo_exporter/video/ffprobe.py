@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,12 @@ OPEN_FILES: Final = 64
 _PIECE_BYTES: Final = 64 * 1024
 _GATHER_SECONDS: Final = 0.005
 """ffprobe writes each line by itself; waking for each would cost half as much as its own work."""
+MOST_TOLD_CHARS: Final = 200
+"""Of a complaint, in the message of a refusal."""
 _ADDRESS: Final = re.compile(r" @ 0x[0-9a-f]+")
+_WRITER: Final = re.compile(r"^\[[^\]]*\] ")
+_CUT_OFF: Final = ("partial file", "ended prematurely", "truncat", "moov atom not found")
+"""An MP4 that was not rewritten for streaming has its index, the moov atom, at its end."""
 
 
 class MissingProgram(VeoError):
@@ -242,8 +247,12 @@ def _complaints(errors: bytes, entry: Entry) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for line in lines if line))[:10]
 
 
+def is_cut_off(complaints: Iterable[str]) -> bool:
+    """Whether ffprobe misses the end of a file."""
+    return any(sign in line.lower() for line in complaints for sign in _CUT_OFF)
+
+
 def _refusal(status: int, complaints: tuple[str, ...], patience_seconds: float) -> Refused:
-    last = complaints[-1] if complaints else f"ffprobe ended with {status} and no word"
     if any("not on whitelist" in line for line in complaints):
         return Refused(ErrorKind.FORBIDDEN, f"is of a format that is not probed: {complaints[0]}")
     if status == -signal.SIGXCPU:
@@ -251,4 +260,11 @@ def _refusal(status: int, complaints: tuple[str, ...], patience_seconds: float) 
     if status < 0:
         name = signal.Signals(-status).name if -status in set(signal.Signals) else str(-status)
         return Refused(ErrorKind.UNREADABLE, f"ffprobe crashed on it ({name})", crashed=True)
-    return Refused(ErrorKind.UNREADABLE, last)
+    # The first one tells what is wrong with the file, the last one what became of it.
+    told = dict.fromkeys(_WRITER.sub("", line) for line in (complaints[:1] + complaints[-1:]))
+    message = ": ".join(line[:MOST_TOLD_CHARS] for line in told)
+    return Refused(
+        ErrorKind.UNREADABLE,
+        message or f"ffprobe ended with {status} and no word",
+        cut_off=is_cut_off(complaints),
+    )

@@ -16,9 +16,11 @@ from veo_exporter.video.definitions import ErrorKind, Failure
 class Refused(Exception):
     """Carries why the file gets no figures."""
 
-    def __init__(self, kind: ErrorKind, message: str, *, crashed: bool = False) -> None:
+    def __init__(
+        self, kind: ErrorKind, message: str, *, crashed: bool = False, cut_off: bool = False
+    ) -> None:
         super().__init__(message)
-        self.failure = Failure(kind, message, crashed)
+        self.failure = Failure(kind, message, crashed, cut_off)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,20 @@ class Entry:
     def changed(self) -> bool:
         """Whether it was written to since it was let in."""
         return _stamp(os.fstat(self.descriptor)) != self.stamp
+
+
+Identity = tuple[str, int, int, int, int]
+"""Path without links, device, inode, size and time of the last change: another film has another one."""
+
+
+def identify(path: Path) -> Identity | None:
+    """What tells a file from every other; None if nobody can say."""
+    try:
+        real = os.path.realpath(path)
+        status = os.stat(real)  # noqa: PTH116, realpath gives a text
+    except (OSError, ValueError):
+        return None
+    return real, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from veo_exporter.video.definitions import (
     Asked,
     Cadence,
     Defect,
+    Failure,
     Finding,
     Keyframes,
     Media,
@@ -21,6 +22,18 @@ from veo_exporter.video.definitions import (
 from veo_exporter.video.expectation import NOTHING, Expectation
 from veo_exporter.video.rate import HALF
 from veo_exporter.video.timeline import Timeline
+
+
+def ask_only(expectation: Expectation) -> Asked | None:
+    """What was asked of a file that cannot be compared; None if nothing was."""
+    if expectation == NOTHING:
+        return None
+    return Asked(
+        fps=expectation.fps,
+        duration=expectation.duration,
+        keyframe_interval=expectation.keyframe_interval,
+        frames=expectation.frames,
+    )
 
 
 def compare(
@@ -47,6 +60,7 @@ def compare(
     return Asked(
         fps=expectation.fps,
         duration=asked,
+        keyframe_interval=expectation.keyframe_interval,
         frames=frames,
         frames_missing=None if frames is None else frames - frame_count,
         frame_count_ok=None if frames is None else frames == frame_count,
@@ -77,6 +91,17 @@ def find_defects(
         yield from _unevenness(cadence, thresholds)
     if keyframe_interval is not None:
         yield from _keyframes(keyframes, cadence, keyframe_interval)
+
+
+def find_cut(failure: Failure) -> Iterator[Finding]:
+    """What is known of a file that could not be read because it is cut off."""
+    if failure.cut_off:
+        yield Finding(
+            defect=Defect.TRUNCATED,
+            message="the file is cut off: what is needed to read it is not there",
+            amount=Fraction(0),
+            unit="frames",
+        )
 
 
 def judge(findings: Iterable[Finding]) -> Verdict:

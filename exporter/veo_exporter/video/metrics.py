@@ -7,9 +7,10 @@ from typing import Final
 
 from veo_exporter.catalog import video as catalog
 from veo_exporter.exposition import Family, Folds
+from veo_exporter.video.backlog import Backlog
 from veo_exporter.video.definitions import PROBE_CRASHED, Defect, ErrorKind, Verdict, VideoReport
 from veo_exporter.video.origins import Origin, Origins
-from veo_exporter.video.prober import Backlog, ProbeRequest
+from veo_exporter.video.request import ProbeRequest
 
 DEFECTS: Final = (
     *(defect.value for defect in Defect),
@@ -50,7 +51,11 @@ class VideoMetrics:
 
     def expect(self, request: ProbeRequest) -> None:
         """A file of this origin will follow; its rows start at zero, so that `increase` sees it."""
-        self._open(self._origins.place(request))
+        self._open(self._origins.place(request, silently=True))
+
+    def reserve(self, request: ProbeRequest) -> None:
+        """Files of this origin are known to come sooner or later; no bound keeps them out."""
+        self._open(self._origins.reserve(request))
 
     def _open(self, origin: Origin) -> None:
         for verdict in Verdict:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from veo_exporter.video.prober import EVENT_SOURCE, ProbeRequest
+from veo_exporter.video.request import EVENT_SOURCE, ProbeRequest
 
 OTHER: Final = "other"
 UNKNOWN_ENGINE: Final = "unknown"
@@ -56,30 +56,43 @@ class Origins:
         }
         self._known = set(self.expected)
 
-    def place(self, request: ProbeRequest) -> Origin:
-        """The labels of a file."""
+    def place(self, request: ProbeRequest, *, silently: bool = False) -> Origin:
+        """The labels of a file. Silently, `refused` is not told: it is to hear of each file once."""
         said = _said(request)
+        refused: list[str] = []
         with self._lock:
             origin = Origin(
                 said.source if said.source in self._sources else OTHER,
-                self._admit("engine", said.engine),
-                self._admit("variant", said.variant),
-                self._admit("profile", said.profile),
+                self._admit("engine", said.engine, refused),
+                self._admit("variant", said.variant, refused),
+                self._admit("profile", said.profile, refused),
             )
-            if origin in self._known:
-                return origin
-            if len(self._known) >= self._most_origins:
-                self._refused("origin")
-                return ELSEWHERE
-            self._known.add(origin)
-            return origin
+            if origin not in self._known and len(self._known) >= self._most_origins:
+                refused.append("origin")
+                origin = ELSEWHERE
+            elif origin not in self._known:
+                self._known.add(origin)
+        for label in () if silently else refused:
+            self._refused(label)
+        return origin
 
-    def _admit(self, label: str, name: str) -> str:
+    def reserve(self, request: ProbeRequest) -> Origin:
+        """The labels of files that are known to come: they are admitted whatever the bounds."""
+        said = _said(request)
+        with self._lock:
+            if said not in self._known:
+                self._known.add(said)
+                self._most_origins += 1
+            for label, names in self._names.items():
+                names.add(getattr(said, label))
+        return said
+
+    def _admit(self, label: str, name: str, refused: list[str]) -> str:
         names = self._names[label]
         if name in names:
             return name
         if len(names) > self._most_names:
-            self._refused(label)
+            refused.append(label)
             return OTHER
         names.add(name)
         return name

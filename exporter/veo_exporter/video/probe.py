@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One file, from its path to its report."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
@@ -17,9 +17,9 @@ from veo_exporter.video.definitions import (
     VideoReport,
 )
 from veo_exporter.video.expectation import NOTHING, Expectation
-from veo_exporter.video.ffprobe import Ffprobe
+from veo_exporter.video.ffprobe import Ffprobe, is_cut_off
 from veo_exporter.video.gate import Entry, Refused, admit
-from veo_exporter.video.judge import compare, find_defects, judge
+from veo_exporter.video.judge import ask_only, compare, find_cut, find_defects, judge
 from veo_exporter.video.packets import ABSENT, Demuxed, OutputReader, Packets, UnreadableOutput
 from veo_exporter.video.rate import nominal_rate
 from veo_exporter.video.timeline import Timeline, find_keyframes, lay_out
@@ -28,7 +28,6 @@ LEAST_PROBE_SCORE: Final = 25
 """Below this, libavformat only guessed the format."""
 MOST_FRAMES: Final = 100_000
 """Over an hour at 24 frames a second. While one is judged, each frame takes some 300 bytes."""
-_CUT_OFF: Final = ("partial file", "ended prematurely", "truncat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ class Probe:
                     warnings += ("it was written to while it was probed",)
             return examine(path, demuxed, warnings, expectation, self.thresholds)
         except Refused as refused:
-            return VideoReport(file=path, verdict=Verdict.ERROR, failure=refused.failure)
+            return _failed(path, refused.failure, expectation)
 
     def _demux(self, entry: Entry) -> tuple[Demuxed, tuple[str, ...]]:
         demuxed, complaints = self._read(entry, thorough=False)
@@ -81,7 +80,7 @@ def examine(
     """The report on a file that was read. Pure."""
     stream, packets = demuxed.stream, demuxed.packets
     if failure := _failure(demuxed):
-        return VideoReport(file=path, verdict=Verdict.ERROR, failure=failure, warnings=complaints)
+        return _failed(path, failure, expectation, complaints)
     assert stream is not None  # noqa: S101, or it had been a failure
     timeline = lay_out(packets, stream.time_base)
     rate = nominal_rate(
@@ -105,8 +104,7 @@ def examine(
         timing_source=timeline.source,
         time_base=stream.time_base,
         frame_count=frame_count,
-        truncated=(stream.declared_frames or 0) > counted
-        or any(sign in line.lower() for line in complaints for sign in _CUT_OFF),
+        truncated=(stream.declared_frames or 0) > counted or is_cut_off(complaints),
     )
     asked = compare(
         expectation,
@@ -145,6 +143,22 @@ def examine(
         keyframes=keyframes,
         asked=asked,
         findings=findings,
+    )
+
+
+def _failed(
+    path: Path, failure: Failure, expectation: Expectation, warnings: tuple[str, ...] = ()
+) -> VideoReport:
+    """The report on a file without figures; that its end is missing can be told all the same."""
+    if is_cut_off(warnings):
+        failure = replace(failure, cut_off=True)
+    return VideoReport(
+        file=path,
+        verdict=Verdict.ERROR,
+        failure=failure,
+        warnings=warnings,
+        asked=ask_only(expectation),
+        findings=tuple(find_cut(failure)),
     )
 
 

@@ -4,36 +4,22 @@
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 
 import structlog
 
 from veo_exporter.clock import Clock
+from veo_exporter.video.backlog import Backlog, WaitingFiles
 from veo_exporter.video.definitions import Verdict, VideoReport
-from veo_exporter.video.expectation import NOTHING, Expectation
 from veo_exporter.video.ffprobe import MissingProgram
+from veo_exporter.video.gate import Identity, identify
+from veo_exporter.video.memory import ProbeMemory, Told
 from veo_exporter.video.probe import Probe
+from veo_exporter.video.request import ProbeRequest
 
 log = structlog.get_logger(__name__)
-
-EVENT_SOURCE = "event"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeRequest:
-    """A finished file, and what is known of it. `parent` is a W3C traceparent."""
-
-    path: Path
-    source: str = EVENT_SOURCE
-    expectation: Expectation = NOTHING
-    engine: str = ""
-    variant: str = ""
-    profile: str = ""
-    parent: str | None = None
 
 
 class Unprobed(StrEnum):
@@ -44,20 +30,16 @@ class Unprobed(StrEnum):
     PROBE_FAILED = "probe_failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """What waits."""
-
-    files: int
-    oldest_age_seconds: float
-
-
 OnReport = Callable[[ProbeRequest, VideoReport, int, int], None]
 """Request, report, and when probing started and ended, in nanoseconds of Unix time."""
 
 
 class Prober:
-    """Its workers call `on_report` and `unprobed`, on their own threads."""
+    """Its workers call `on_report`, `on_known` and `unprobed`, on their own threads.
+
+    A file gets one report, whoever hands it in and how often, until it is changed. `on_known` is
+    told of events whose file has its report already; what folders show a second time is let be.
+    """
 
     def __init__(
         self,
@@ -66,16 +48,19 @@ class Prober:
         on_report: OnReport,
         unprobed: Callable[[Unprobed], None],
         clock: Clock,
+        on_known: OnReport = lambda request, report, start_unix_ns, end_unix_ns: None,
         workers: int = 2,
         most_waiting: int = 1000,
     ) -> None:
         self._probe = probe
-        self._former_probes: list[Probe] = []
+        self._at_work: list[Probe] = []
+        """Those that look at a file now; a former one may be among them."""
         self._on_report = on_report
         self._unprobed = unprobed
         self._clock = clock
-        self._most_waiting = most_waiting
-        self._waiting: deque[tuple[ProbeRequest, float]] = deque()
+        self._on_known = on_known
+        self._memory = ProbeMemory()
+        self._waiting = WaitingFiles(most_waiting)
         self._changed = threading.Condition()
         self._stopping = False
         self._told_of_missing = False
@@ -94,7 +79,8 @@ class Prober:
             self._stopping = True
             self._waiting.clear()
             self._changed.notify_all()
-        for probe in (self._probe, *self._former_probes):
+            probes = (self._probe, *self._at_work)
+        for probe in probes:
             probe.ffprobe.abort()
         deadline = time.monotonic() + timeout_seconds
         for thread in self._threads:
@@ -107,8 +93,7 @@ class Prober:
         with self._changed:
             if self._stopping:
                 return False
-            if taken := len(self._waiting) < self._most_waiting:
-                self._waiting.append((request, self._clock.monotonic_seconds()))
+            if taken := self._waiting.add(request, self._clock.monotonic_seconds()):
                 self._changed.notify()
         if not taken:
             self._unprobed(Unprobed.BACKLOG_FULL)
@@ -117,16 +102,12 @@ class Prober:
     def reconfigure(self, probe: Probe, most_waiting: int) -> None:
         """Take other settings; they hold from the next file on."""
         with self._changed:
-            self._former_probes.append(self._probe)
-            self._probe, self._most_waiting = probe, most_waiting
+            self._probe, self._waiting.most_waiting = probe, most_waiting
 
     def backlog(self) -> Backlog:
         """What waits now, without those that are being probed."""
         with self._changed:
-            if not self._waiting:
-                return Backlog(0, 0.0)
-            oldest = self._waiting[0][1]
-            return Backlog(len(self._waiting), self._clock.monotonic_seconds() - oldest)
+            return self._waiting.backlog(self._clock.monotonic_seconds())
 
     def _work(self) -> None:
         while (request := self._next()) is not None:
@@ -139,25 +120,69 @@ class Prober:
 
     def _next(self) -> ProbeRequest | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._stopping)
-            return None if self._stopping else self._waiting.popleft()[0]
+            while not self._stopping:
+                now = self._clock.monotonic_seconds()
+                if (request := self._waiting.take(now)) is not None:
+                    return request
+                self._changed.wait(self._waiting.seconds_to_wait(now))
+            return None
 
     def _carry_out(self, request: ProbeRequest) -> None:
+        identity = identify(request.path)
+        turn = self._memory.begin(identity, request)
+        if turn.told:
+            self._tell_known(request, turn.told)
+        if not turn.probe:
+            return
+        try:
+            self._look(request, identity)
+        finally:
+            # Of no effect once it has ended well.
+            self._memory.give_up(identity, request)
+
+    def _look(self, request: ProbeRequest, identity: Identity | None) -> None:
+        probe = self._begin_work()
+        if probe is None:
+            return
         started = self._now_nanoseconds()
         try:
-            report = self._probe.look_at(request.path, request.expectation)
+            report = probe.look_at(request.path, request.expectation)
         except MissingProgram as error:
             if not self._told_of_missing:
                 self._told_of_missing = True
                 log.error("files are not probed", reason=str(error))
             self._unprobed(Unprobed.NO_FFPROBE)
             return
+        finally:
+            with self._changed:
+                self._at_work.remove(probe)
         self._told_of_missing = False
         if self._stopping:
             # Its child was ended by us, which says nothing of the file.
             return
+        told = Told(report, started, self._now_nanoseconds())
+        followers = self._memory.end(identity, request, told)
+        if followers is None:
+            # An event came while the file was probed for a folder, and has it probed for itself.
+            return
         _tell(request, report)
-        self._on_report(request, report, started, self._now_nanoseconds())
+        self._on_report(request, report, told.start_unix_ns, told.end_unix_ns)
+        for follower in followers:
+            self._tell_known(follower, told)
+
+    def _begin_work(self) -> Probe | None:
+        """The probe to use, which `stop` knows of from now on; None if it is too late."""
+        with self._changed:
+            if self._stopping:
+                return None
+            self._at_work.append(self._probe)
+            return self._probe
+
+    def _tell_known(self, request: ProbeRequest, told: Told) -> None:
+        log.debug("video is known", file=str(request.path), source=request.source)
+        if request.named_by_event:
+            report = replace(told.report, file=request.path)
+            self._on_known(request, report, told.start_unix_ns, told.end_unix_ns)
 
     def _now_nanoseconds(self) -> int:
         return round(self._clock.unix_seconds() * 1e9)
@@ -171,5 +196,6 @@ def _tell(request: ProbeRequest, report: VideoReport) -> None:
         source=request.source,
         verdict=report.verdict.value,
         error=report.failure and report.failure.message,
-        defects=[finding.message for finding in report.findings],
+        defects=[finding.defect.value for finding in report.findings],
+        findings=[finding.message for finding in report.findings],
     )

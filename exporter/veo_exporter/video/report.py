@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report as the JSON that other programs read. Field names are fixed: see docs/video.md."""
 
+import math
+from collections import Counter
 from fractions import Fraction
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ def as_json(report: VideoReport) -> dict[str, Any]:
         and {"kind": failure.kind.value, "message": failure.message, "crashed": failure.crashed},
         "warnings": list(report.warnings),
         **_media(report.media),
+        "truncated": _truncated(report),
         "duration_s": _exact(report.duration),
         "first_pts_s": _number(report.first_pts),
         **_cadence(report.cadence),
@@ -52,8 +55,13 @@ def _media(media: Media | None) -> dict[str, Any]:
         "timing_source": media and media.timing_source.value,
         "time_base": media and _exact(media.time_base),
         "frame_count": media and media.frame_count,
-        "truncated": media and media.truncated,
     }
+
+
+def _truncated(report: VideoReport) -> bool | None:
+    if report.media:
+        return report.media.truncated
+    return True if report.failure and report.failure.cut_off else None
 
 
 def _cadence(cadence: Cadence | None) -> dict[str, Any]:
@@ -77,7 +85,25 @@ def _cadence(cadence: Cadence | None) -> dict[str, Any]:
         "is_cfr": cadence.is_constant_rate,
         "on_grid": cadence.on_grid,
         "consistency_ratio": _number(cadence.consistency),
+        "deviations_ms": _deviations(cadence),
     }
+
+
+def _deviations(cadence: Cadence) -> list[list[float | int]]:
+    """How many intervals are how far off, rounded up to two digits: no bound of a histogram is crossed."""
+    counts = Counter[float]()
+    for deviation, count in cadence.deviations:
+        counts[_round_up(deviation * 1000)] += count
+    return [[milliseconds, counts[milliseconds]] for milliseconds in sorted(counts)]
+
+
+def _round_up(value: Fraction) -> float:
+    if not value:
+        return 0.0
+    digits = 1 - math.floor(math.log10(value))
+    # log10 of a fraction is a float: beside a power of ten it may be off by one, which costs a digit.
+    scale = Fraction(10) ** digits
+    return float(math.ceil(value * scale) / scale)
 
 
 _CADENCE_FIELDS: Final = (
@@ -95,6 +121,7 @@ _CADENCE_FIELDS: Final = (
     "is_cfr",
     "on_grid",
     "consistency_ratio",
+    "deviations_ms",
 )
 
 
@@ -113,6 +140,7 @@ def _asked(asked: Asked | None) -> dict[str, Any] | None:
     return {
         "fps": _exact(asked.fps),
         "duration_s": _exact(asked.duration),
+        "keyframe_interval_s": _exact(asked.keyframe_interval),
         "frames": asked.frames,
         "frames_missing": asked.frames_missing,
         "frame_count_ok": asked.frame_count_ok,

@@ -15,7 +15,7 @@ from watchfiles import watch
 
 from veo_exporter.clock import Clock
 from veo_exporter.video.expectation import NOTHING, Expectation
-from veo_exporter.video.prober import ProbeRequest
+from veo_exporter.video.request import ProbeRequest
 from veo_exporter.video.settling import MOST_REMEMBERED, Look, Settling
 
 log = structlog.get_logger(__name__)
@@ -27,6 +27,10 @@ DEBOUNCE_MILLISECONDS: Final = 200
 STEP_MILLISECONDS: Final = 20
 """Changes are told together if they follow each other within a step, but no later than this."""
 MISSING_FOLDER_SECONDS: Final = 1.0
+STOCK_SECONDS: Final = 0.1
+"""Between two watches of a folder in which names are found by looking alone."""
+_UNDECODABLE: Final = "Unable to decode path"
+"""watchfiles tells of paths in UTF-8, and gives up where a name is something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +99,15 @@ class FolderWatch:
     def _run(self) -> None:
         new, told = not self._there_at_start, False
         while not self._stop.is_set():
+            pause = MISSING_FOLDER_SECONDS
             try:
                 self._watch(new=new)
                 told = False
             except Exception as error:  # noqa: BLE001, a folder may go or be closed at any time
-                if not told:
+                if _UNDECODABLE in str(error):
+                    # The stock that is taken next has the name.
+                    pause = STOCK_SECONDS
+                elif not told:
                     told = True
                     log.warning(
                         "folder cannot be watched, it is tried again",
@@ -108,7 +116,7 @@ class FolderWatch:
                     )
             self.watching.clear()
             new = True
-            self._stop.wait(MISSING_FOLDER_SECONDS)
+            self._stop.wait(pause)
 
     def _watch(self, *, new: bool) -> None:
         """Until told to stop, or until the folder is another one."""

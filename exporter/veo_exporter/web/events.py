@@ -9,6 +9,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from veo_exporter.jobs import BadBody, EventFault, Intake, Parsed, Receipt, Refused
+from veo_exporter.web.unpacking import too_large, unpack
 
 PATH: Final = "/api/v1/events"
 STRUCTURED: Final = ("application/cloudevents+json", "application/cloudevents-batch+json")
@@ -25,9 +26,9 @@ _HOW_TO_POST: Final = (
 
 
 def events_handler(
-    intake: Intake, *, max_body_bytes: int, max_batch: int
+    intake: Intake, *, max_body_bytes: int, max_batch: Callable[[], int]
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """The route's handler.
+    """The route's handler, for a server that leaves unpacking to it. `max_batch` may change.
 
     202: all were taken. 400: some were not, each is named, and the others were taken. 413, 415: none
     was looked at. 429: there is no room for further jobs; what was taken is known when it comes again.
@@ -36,7 +37,7 @@ def events_handler(
     async def events(request: web.Request) -> web.Response:
         receipt = Receipt()
         try:
-            parsed = await _read(request, intake, max_body_bytes, max_batch)
+            parsed = await _read(request, intake, max_body_bytes, max_batch())
         except BadBody as error:
             receipt.refused.append(Refused(0, "", error.fault, str(error)))
             return _answer(receipt, _STATUS.get(error.fault, 400))
@@ -62,31 +63,36 @@ async def _read(
     request: web.Request, intake: Intake, max_body_bytes: int, max_batch: int
 ) -> Parsed:
     binary = request.content_type == BINARY and "ce-specversion" in request.headers
-    if request.content_type not in STRUCTURED and not binary:
-        intake.refuse_body(EventFault.UNSUPPORTED_MEDIA_TYPE)
-        raise BadBody(EventFault.UNSUPPORTED_MEDIA_TYPE, _HOW_TO_POST)
-    body = await _read_body(request, max_body_bytes)
-    if body is None:
-        intake.refuse_body(EventFault.BODY_TOO_LARGE)
-        raise BadBody(
-            EventFault.BODY_TOO_LARGE,
-            f"the body is larger than {max_body_bytes} bytes: send fewer events at once",
-        )
+    try:
+        body = await _receive(request, binary, max_body_bytes)
+    except BadBody as error:
+        intake.refuse_body(error.fault)
+        raise
     if binary:
         return intake.read_binary(request.headers, body)
     return intake.read_structured(body, max_batch)
 
 
-async def _read_body(request: web.Request, max_body_bytes: int) -> bytes | None:
-    """The body; None if it is larger than allowed, of which no more is read than that."""
+async def _receive(request: web.Request, binary: bool, max_body_bytes: int) -> bytes:
+    if request.content_type not in STRUCTURED and not binary:
+        raise BadBody(EventFault.UNSUPPORTED_MEDIA_TYPE, _HOW_TO_POST)
+    body = await _read_body(request, max_body_bytes)
+    return unpack(body, request.headers.get("Content-Encoding", ""), max_body_bytes)
+
+
+async def _read_body(request: web.Request, max_body_bytes: int) -> bytes:
+    """The body as it came; of one that is larger than allowed no more is read than that."""
     if (request.content_length or 0) > max_body_bytes:
-        return None
+        raise too_large(max_body_bytes)
     body = bytearray()
-    # What it says of its length is before unpacking.
-    async for chunk in request.content.iter_chunked(1 << 16):
-        body += chunk
-        if len(body) > max_body_bytes:
-            return None
+    try:
+        async for chunk in request.content.iter_chunked(1 << 16):
+            body += chunk
+            if len(body) > max_body_bytes:
+                raise too_large(max_body_bytes)
+    except (web.RequestPayloadError, ConnectionError):
+        # Mostly nobody is left to be told, but it is counted.
+        raise BadBody(EventFault.NOT_JSON, "the body breaks off") from None
     return bytes(body)
 
 

@@ -156,13 +156,22 @@ def build_application(answers: Answers) -> web.Application:
     return application
 
 
+def build_runner(application: web.Application) -> web.AppRunner:
+    """What carries the routes; bodies come as they were sent, and are unpacked where they are read."""
+    return web.AppRunner(
+        application,
+        access_log=None,
+        shutdown_timeout=SHUTDOWN_SECONDS,
+        # aiohttp's own answers 500 to what it cannot unpack, and takes half a body for a whole one.
+        auto_decompress=False,
+    )
+
+
 class Server:
     """Listens on an address and, if asked to, on a unix socket."""
 
     def __init__(self, application: web.Application) -> None:
-        self._runner = web.AppRunner(
-            application, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
-        )
+        self._runner = build_runner(application)
         self._unix_socket: Path | None = None
         self.port = 0
 
