@@ -35,7 +35,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
         "gpm": "off",
         "dcgm_names": "classic",
         "dcgm_uuid_label": "uuid",
-        "dcgm_hostname_label": "Hostname",
+        "dcgm_hostname_label": "hostname",
     },
     "advice": {
         "medium_from": 0.5,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What doctor finds of NVML and its GPUs, held against the PCI bus."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from veo_exporter.cli.findings import Finding, Grade
@@ -11,6 +11,7 @@ from veo_exporter.config import Settings
 from veo_exporter.gpu import DriverReport, GpuReport, inspect_driver, load_library, pci_functions
 
 DRIVER_PATIENCE_SECONDS: Final = 15.0
+NAMES_SHOWN: Final = 3
 
 
 def driver(
@@ -42,12 +43,19 @@ def driver(
 
 
 def _of_gpu(gpu: GpuReport, address: str) -> Finding:
-    missing = f"; not supported: {', '.join(gpu.not_supported)}" if gpu.not_supported else ""
+    missing = f"; not supported: {_first_of(gpu.not_supported)}" if gpu.not_supported else ""
     denied = f"not permitted: {', '.join(gpu.not_permitted)}" if gpu.not_permitted else ""
     grade = Grade.BAD if gpu.fault else Grade.WARNING if denied else Grade.GOOD
     remedy = "see nvidia-smi and the kernel log for this GPU" if gpu.fault else denied
     about = f" (PCI {address})" if address else f" ({gpu.name})" if gpu.fault and gpu.name else ""
     return Finding(grade, f"GPU {gpu.index}", (gpu.fault or gpu.name) + about + missing, remedy)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """No board has everything: a few names say what kind of things, the page has all of them."""
+    further = len(names) - NAMES_SHOWN
+    listed = ", ".join(names[:NAMES_SHOWN])
+    return f"{listed} and {further} more (veo_gpu_capability_missing)" if further > 0 else listed
 
 
 def _of_missing(
