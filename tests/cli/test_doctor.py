@@ -72,7 +72,9 @@ def test_a_well_node(tmp_path: Path, node: FakeNode) -> None:
     )
     assert lines[0] == "ok    NVML: driver 570.86.15, 2 GPUs"
     for line, index, gpu in ((lines[1], 0, first), (lines[2], 1, second)):
-        named = f"ok    GPU {index}: NVIDIA H100 80GB HBM3 ({gpu.uuid}, {gpu.pci_bus_id.lower()[-12:]})"
+        named = (
+            f"ok    GPU {index}: NVIDIA H100 80GB HBM3 ({gpu.uuid}, {gpu.pci_bus_id.lower()[-12:]})"
+        )
         assert re.fullmatch(re.escape(named) + lacks, line)
     assert lines[3] == "ok    PCI bus: 2 GPUs bound to the nvidia driver"
     assert about(lines, "listen address") == ["ok    listen address: 127.0.0.1:0 is free"]
