@@ -25,6 +25,7 @@ from veo_exporter.gpu.readings import (
     Snapshot,
     State,
     WhyNot,
+    nothing_summed,
 )
 
 PATIENCE_SECONDS = 10.0
@@ -238,14 +239,16 @@ def view_of(uuid: str = "GPU-1", index: int | None = 0, /, **changes: Any) -> Gp
         code=0,
         texts={},
         readings=(),
-        windows={},
-        throttle_seconds={},
         missing={},
         errors={},
         implausible_readings=0,
         overdue_call=None,
     )
-    return replace(healthy, **changes)
+    summed = nothing_summed()
+    summed = summed._replace(
+        **{name: changes.pop(name) for name in summed._fields if name in changes}
+    )
+    return replace(healthy, summed=lambda: summed, **changes)
 
 
 def snapshot_of(*gpus: GpuView, **changes: Any) -> Snapshot:

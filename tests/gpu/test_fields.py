@@ -28,7 +28,7 @@ from veo_exporter.gpu.fields import (
     TYPES,
     Ask,
     Field,
-    ask_fields,
+    FieldQuestions,
     first_of,
     unsigned_value,
     wide_value,
@@ -62,7 +62,7 @@ class Answering:
 
 
 def ask(clock: FakeClock, fields: Sequence[Field], *answers: Answer) -> list[Part]:
-    told = ask_fields(Line(Answering(*answers), clock), object(), fields, set())
+    told = FieldQuestions(fields, set()).ask(Line(Answering(*answers), clock), object())
     return [part for _checks, parts in told for part in parts]
 
 
@@ -126,17 +126,19 @@ def test_what_is_unsupported_is_asked_for_once(clock: FakeClock) -> None:
     fields = [Field((catalog.POWER,), (Ask(n), Ask(n, ALL_LINKS)), first_of()) for n in (1, 2)]
     unsupported: set[tuple[int, int]] = set()
     line = Line(library, clock)
-    first = [parts for _, parts in ask_fields(line, object(), fields, unsupported)]
+    first = [parts for _, parts in FieldQuestions(fields, unsupported).ask(line, object())]
     assert unsupported == {(1, ALL_LINKS), (2, 0)}
     library.answers = ((1, 0, 61), (1, 999, 0))
-    again = [parts for _, parts in ask_fields(line, object(), fields, unsupported)]
+    again = [parts for _, parts in FieldQuestions(fields, unsupported).ask(line, object())]
     assert library.asked == [(1, 0), (2, ALL_LINKS)]
     assert (first[0], again[0]) == ((60,), (61,))
     assert failed(first[1][0]) == failed(again[1][0]) == 999
     # Where all are, there is nothing to call for.
     unsupported |= {(1, 0), (2, ALL_LINKS)}
     library.asked = []
-    told = [failed(parts[0]) for _, parts in ask_fields(line, object(), fields, unsupported)]
+    told = [
+        failed(parts[0]) for _, parts in FieldQuestions(fields, unsupported).ask(line, object())
+    ]
     assert (told, library.asked) == ([3, 3], [])
 
 

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from tests.gpu.conftest import FakeClock, wait_until
+from tests.gpu.conftest import wait_until
+from tests.simulate.nodes import Simulated, simulated
 from veo_exporter.catalog import gpu as catalog
 from veo_exporter.catalog import gpu_links as links
 from veo_exporter.gpu.capability import SIGNALS, capabilities_missing
@@ -14,37 +15,11 @@ from veo_exporter.gpu.inspection import inspect_driver
 from veo_exporter.gpu.nvml import Line, NvmlError
 from veo_exporter.gpu.presence import kernel_pci_address
 from veo_exporter.gpu.reader import read_gpu
-from veo_exporter.gpu.readings import Cadence, Device, Raw, Reading, signal_name
+from veo_exporter.gpu.readings import Cadence, Raw, Reading, signal_name
 from veo_exporter.gpu.session import Found, count_gpus, find_gpu, open_session
 from veo_exporter.simulate import Scenario, SimulatedNvml, load_scenario
-from veo_exporter.simulate.nvml import SimulatedNvmlError, pci_address
-
-
-class Simulated:
-    """A scenario's node at a time that the test sets."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self.clock = FakeClock()
-        self.library = SimulatedNvml(scenario, self.clock)
-        self.line = Line(self.library, self.clock)
-
-    def at(self, seconds: float) -> None:
-        self.clock.now = 1000.0 + seconds
-
-    def find(self, index: int) -> Found:
-        return find_gpu(self.line, index)
-
-    def device(self, index: int) -> Device:
-        device = self.find(index).device
-        assert device is not None
-        return device
-
-    def read(self, index: int, cadence: Cadence = Cadence.FAST) -> Reading:
-        return read_gpu(self.line, self.device(index), cadence, (), self.clock)
-
-
-def simulated(name: str) -> Simulated:
-    return Simulated(load_scenario(name))
+from veo_exporter.simulate.nvml import pci_address
+from veo_exporter.simulate.session import SimulatedNvmlError
 
 
 def many(gpus: int) -> Simulated:
@@ -74,8 +49,6 @@ def test_it_answers_everything_that_is_asked() -> None:
         "veo_gpu_encoder_codec_frame_rate_hertz",
         "veo_gpu_encoder_codec_latency_seconds",
         "veo_gpu_fan_speed_ratio",
-        "veo_gpu_graphics_clock_application_hertz",
-        "veo_gpu_memory_clock_application_hertz",
         f'veo_gpu_ecc_errors_total{{location=~"{older}"}}',
         f'veo_gpu_ecc_aggregate_errors_total{{location=~"{older}"}}',
         "veo_gpu_retired_pages_total",
