@@ -20,6 +20,7 @@ from tests.dashboards.prometheus import Prometheus
 from tests.fake_nvml import FakeNode
 
 GOLDEN = Path(__file__).parent / "golden"
+LAST_SUCCESS = "veo_exporter_last_success_timestamp_seconds"
 NAMES = re.compile(r"^DCGM_", re.MULTILINE)
 
 
@@ -116,6 +117,59 @@ def test_every_counter_of_a_board_worked_out_by_hand(
         counters = {name for name, kind in types_of(page.text).items() if kind == "counter"}
         assert set(families) == set(types_of(page.text))
         assert {name for name, family in families.items() if family.type == "unknown"} == counters
+
+
+@pytest.mark.parametrize(
+    ("names", "metric"),
+    [
+        ("classic", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"),
+        ("new", "DCGM_FI_DEV_NVLINK_THROUGHPUT_TOTAL"),
+    ],
+)
+def test_the_rate_of_the_links_is_what_passed_between_two_sweeps(
+    tmp_path: Path, names: str, metric: str
+) -> None:
+    """The goldens have 0: their links stand still. Here they are moved once, between two sweeps.
+
+    18 links send 100,000 KiB more each and receive 50,000: 2,700,000 KiB in all, hence 2,700 of
+    DCGM's thousands of KiB, over the time between two sweeps. That time is about a second, and
+    exactly what the page says of the two: when the group was last read.
+    """
+    node = hand_chosen(tmp_path)
+    links = node.gpus[0]
+    assert links.nvlink_count == 18
+    sent, received = links.nvlink_transmit_kib or 0, links.nvlink_receive_kib or 0
+    with start(node, tmp_path, f"--gpu.dcgm-names={names}") as daemon:
+        swept = 0.0
+
+        def rate(page: Page) -> float | None:
+            # Typed as a counter, which the reader of the text format gives its suffix.
+            return page.value(f"{metric}_total", gpu="0")
+
+        def at_rest(page: Page) -> bool:
+            nonlocal swept
+            if rate(page) != 0:
+                return False
+            swept = page.value(LAST_SUCCESS, group="gpu_full") or 0
+            return True
+
+        before = daemon.wait_for(at_rest)
+        links.set(nvlink_transmit_kib=sent + 100_000, nvlink_receive_kib=received + 50_000)
+
+        def moved(page: Page) -> bool:
+            return not at_rest(page) and bool(rate(page))
+
+        page = daemon.wait_for(moved)
+        seconds = (page.value(LAST_SUCCESS, group="gpu_full") or 0) - swept
+        assert 0.5 < seconds < 5
+        # What is measured is some milliseconds off between the two clocks.
+        assert rate(page) == pytest.approx(2700 / seconds, rel=0.03)
+        # Ours of the same: 18 times 100,000 and 50,000 KiB.
+        for name, kib in (("transmit", 1_800_000), ("receive", 900_000)):
+            total = f"veo_gpu_nvlink_{name}_bytes_total"
+            assert (page.value(total) or 0) - (before.value(total) or 0) == kib * 1024
+        # And 0 again as soon as nothing passes.
+        daemon.wait_for(lambda page: rate(page) == 0)
 
 
 def test_they_are_off_by_default(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
 // Events: a set hears those that the scenario gets after the registration.
 #define EVENT_SETS 32
 // A driver wakes whoever waits; this fake looks, and must not cost what a driver does not.
-#define EVENT_STEP_NANOSECONDS 100000000u
+#define EVENT_STEP_NANOSECONDS 400000000u
 
 struct fake_event_set {
     bool used;

@@ -109,6 +109,17 @@ def test_throttled_while_busy(
     assert account.sampled().throttle_busy_seconds["hw_slowdown"] == 0.0
 
 
+def test_an_unknown_utilization_is_neither_busy_nor_not(account: SampleAccount) -> None:
+    for at, utilization in ((1000, 1.0), (1001, None), (1002, 1.0), (1003, None), (1004, 0.0)):
+        values: dict[Signal, float] = {Raw.CLOCK_EVENT_REASONS: SW_POWER_CAP}
+        if utilization is not None:
+            values[catalog.UTILIZATION] = utilization
+        take(account, at, values)
+    # The sample of 1002 stands for both seconds since the one of 1000, that of 1004 for the rest.
+    assert account.sampled().throttle_busy_seconds["sw_power_cap"] == 2.0
+    assert account.throttle_seconds["sw_power_cap"] == 4.0
+
+
 def test_each_step_is_the_samples_own(account: SampleAccount) -> None:
     for at, utilization in ((1000, 1.0), (1001, 0.0), (1002, 1.0), (1003, 1.0)):
         values: dict[Signal, float] = {

@@ -11,7 +11,10 @@ import pytest
 
 from tests.fake_nvml import FakeLibrary, FakeNode
 from veo_exporter.clock import SystemClock
+from veo_exporter.gpu import event_calls
 from veo_exporter.gpu import events as module
+from veo_exporter.gpu.calls import CallTotals
+from veo_exporter.gpu.codes import OVERDUE
 from veo_exporter.gpu.event_registrations import NEVER, Registrations, retry_seconds
 from veo_exporter.gpu.event_set import XidEvent
 from veo_exporter.gpu.events import EventListener
@@ -41,7 +44,8 @@ class Bench:
         self.node, self.library = node, library
         self.heard: list[Heard] = []
         self.line = Line(load_library(), SystemClock())
-        self.listener = EventListener(load_library, SystemClock(), self._take)
+        self.totals = CallTotals()
+        self.listener = EventListener(load_library, SystemClock(), self._take, self.totals)
 
     def _take(self, device: Device | None, event: XidEvent) -> None:
         self.heard.append((device.uuid if device else None, event))
@@ -57,6 +61,10 @@ class Bench:
 
     def close(self) -> None:
         close_session(self.line, closing_calls=[self.listener.release])
+
+    @property
+    def calls(self) -> dict[str, int]:
+        return {function: tally.calls for function, tally in self.totals.totals().items()}
 
     def uuid(self, number: int) -> str:
         return self.node.gpus[number].uuid
@@ -97,7 +105,7 @@ def test_an_xid_is_heard_with_the_gpu_it_is_about(bench: Bench) -> None:
     bench.open()
     bench.attend(0, 1, 2)
     until(lambda: all(bench.hears(number) for number in range(3)))
-    assert bench.listener.up
+    until(lambda: bench.listener.up)
     bench.node.send_xid(1, 79)
     until(lambda: bench.heard)
     bench.node.send_xid(2, 13)
@@ -261,7 +269,7 @@ def test_a_driver_that_was_loaded_again_is_heard_again_under_its_new_order(bench
 def test_a_call_that_hangs_leaves_its_gpu_behind_and_the_others_are_heard(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CALL_DEADLINE_SECONDS", 0.3)
+    monkeypatch.setattr(event_calls, "CALL_DEADLINE_SECONDS", 0.3)
     bench.node.gpus[1].hang(REGISTER)
     bench.open()
     bench.attend(0, 1, 2)
@@ -282,6 +290,40 @@ def test_a_call_that_hangs_leaves_its_gpu_behind_and_the_others_are_heard(
         return bench.hears(1)
 
     until(is_back)
+
+
+def test_a_wait_that_hangs_is_told_and_nothing_is_heard(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_calls, "CALL_DEADLINE_SECONDS", 0.3)
+    bench.open()
+    bench.attend(0)
+    until(lambda: bench.listener.up)
+    assert bench.listener.calls_told().overdue == ()
+    assert bench.calls["nvmlEventSetWait_v2"] > 0
+    bench.node.hang(WAIT)
+
+    def left_behind() -> bool:
+        bench.listener.watch()
+        return bool(bench.listener.stuck_calls())
+
+    until(left_behind)
+    [overdue] = bench.listener.calls_told().overdue
+    assert overdue.function == "nvmlEventSetWait_v2"
+    assert overdue.seconds > 0.55
+    assert not bench.listener.up
+    # Another thread registers the GPU once more; its wait does not return either.
+    until(lambda: bench.library.calls(REGISTER) == 2)
+    assert not bench.listener.up
+    assert bench.listener.calls_told().errors["nvmlEventSetWait_v2", OVERDUE] >= 1
+    bench.node.release()
+
+    def is_heard_again() -> bool:
+        bench.listener.watch()
+        return bench.listener.up and not bench.listener.stuck_calls()
+
+    until(is_heard_again)
+    assert bench.listener.calls_told().overdue == ()
 
 
 def test_a_session_does_not_wait_for_a_thread_that_does_not_return(

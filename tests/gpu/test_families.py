@@ -15,6 +15,7 @@ from veo_exporter.catalog import gpu_health as health
 from veo_exporter.gpu.families import GpuSource
 from veo_exporter.gpu.readings import (
     Cadence,
+    CallsElsewhere,
     Driver,
     OverdueCall,
     Raw,
@@ -212,12 +213,25 @@ def test_errors_and_overdue_calls_of_gpu_and_driver() -> None:
     assert found[catalog.IMPLAUSIBLE_READINGS] == {("0", "GPU-1"): 4}
 
 
+def test_calls_that_are_not_the_samplers_are_told_beside_the_drivers() -> None:
+    elsewhere = CallsElsewhere(
+        errors={("nvmlEventSetWait_v2", 15): 3},
+        overdue=(OverdueCall(function="nvmlEventSetWait_v2", seconds=12.5),),
+    )
+    driver = Driver(fault="", errors={("nvmlInit", 9): 1}, elsewhere=elsewhere)
+    found = page(snapshot_of(driver=driver))
+    assert found[catalog.NVML_ERRORS] == {
+        ("", "", "nvmlInit", "DRIVER_NOT_LOADED"): 1,
+        ("", "", "nvmlEventSetWait_v2", "GPU_IS_LOST"): 3,
+    }
+    assert found[catalog.CALL_IN_FLIGHT_SECONDS] == {("", "", "nvmlEventSetWait_v2"): 12.5}
+
+
 def test_last_success_of_each_group() -> None:
     last = {Cadence.FAST: 1001000.0, Cadence.FULL: 1000999.0, Cadence.STATIC: 0.0}
     assert rows(snapshot_of(last_success_unix_seconds=last), exporter_catalog.LAST_SUCCESS) == {
         ("gpu_fast",): 1001000.0,
         ("gpu_full",): 1000999.0,
-        ("gpu_static",): 0.0,
     }
 
 

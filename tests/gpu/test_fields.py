@@ -35,7 +35,15 @@ from veo_exporter.gpu.fields import (
 )
 from veo_exporter.gpu.nvml import Line, NvmlError
 from veo_exporter.gpu.reader import read_gpu
-from veo_exporter.gpu.readings import Cadence, Device, Failure, Reading, WhyNot, signal_name
+from veo_exporter.gpu.readings import (
+    Cadence,
+    Device,
+    Failure,
+    Reading,
+    Signal,
+    WhyNot,
+    signal_name,
+)
 from veo_exporter.gpu.session import find_gpu, open_session
 
 NOT_SUPPORTED = NvmlError(FUNCTION, 3)
@@ -159,6 +167,58 @@ def test_the_first_that_answers_wins() -> None:
     assert combine([NOT_SUPPORTED, lost]) == (lost,)
     assert combine([lost, NOT_SUPPORTED]) == (lost,)
     assert combine([NOT_SUPPORTED, NOT_SUPPORTED]) == (NOT_SUPPORTED,)
+
+
+def test_a_source_that_failed_is_not_made_good_by_another() -> None:
+    """Another counter began elsewhere: what is shown would fall."""
+    combine = first_of()
+    not_ready = NvmlError(FUNCTION, 27)
+    assert combine([not_ready, 0.0]) == (not_ready,)
+    assert combine([NOT_SUPPORTED, not_ready]) == (not_ready,)
+
+
+def test_each_source_has_a_unit_of_its_own() -> None:
+    combine = field_of(links.NVLINK_TRANSMIT.name).combine
+    # KiB, then bytes.
+    assert combine([3.0, 7.0]) == (3072.0,)
+    assert combine([NOT_SUPPORTED, 7.0]) == (7.0,)
+
+
+def test_the_source_that_answered_is_believed_from_then_on(clock: FakeClock) -> None:
+    fields = [
+        Field((catalog.POWER,), (Ask(1), Ask(2)), first_of(lambda one: one, lambda two: -two))
+    ]
+    sources: dict[tuple[Signal, ...], int] = {}
+    library = Answering((1, 3, 0), (1, 0, 7))
+    line = Line(library, clock)
+
+    def told(*answers: Answer) -> Part:
+        # Everything is asked for again, as with the static sweep.
+        library.answers = answers
+        questions = FieldQuestions(fields, set(), sources)
+        [(_checks, [part])] = questions.ask(line, object())
+        return part
+
+    assert told((1, 3, 0), (1, 27, 0)) is not None
+    assert sources == {}, "no source has answered yet"
+    assert told((1, 3, 0), (1, 0, 7)) == -7
+    assert sources == {(catalog.POWER,): 1}
+    # The first would answer now.
+    assert told((1, 0, 8)) == -8
+    assert library.asked == [(2, 0)]
+    assert failed(told((1, 999, 0))) == 999
+    # It ends without the other taking its place.
+    assert failed(told((1, 3, 0))) == 3
+    assert told((1, 0, 9)) == -9
+
+
+def test_questions_are_worked_out_anew_once_a_source_is_known(clock: FakeClock) -> None:
+    fields = [Field((catalog.POWER,), (Ask(1), Ask(2)), first_of())]
+    library = Answering((1, 0, 5), (1, 0, 6))
+    questions = FieldQuestions(fields, set())
+    assert questions.unchanged
+    assert [parts for _, parts in questions.ask(Line(library, clock), object())] == [(5,)]
+    assert not questions.unchanged
 
 
 def field_of(name: str) -> Field:

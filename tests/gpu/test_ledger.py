@@ -370,6 +370,20 @@ def test_a_changed_list_makes_no_healthy_gpu_ill_meanwhile(node: Node) -> None:
     assert node.states()[row(2, THREE)] is State.HIDDEN
 
 
+def test_errors_of_a_nameless_gpu_are_counted_on_in_the_next_session(node: Node) -> None:
+    node.bus = None
+    for session in (1, 2, 3):
+        node.lists(15, TWO)
+        [nameless] = [gpu for gpu in node.snapshot().gpus if not gpu.uuid]
+        assert nameless.errors == {("nvmlDeviceGetHandleByIndex", 15): session}
+    # Found to be of a GPU, they are that one's, once.
+    node.look_up(0, ONE)
+    assert view(node.snapshot(), ONE).errors == {("nvmlDeviceGetHandleByIndex", 15): 3}
+    node.lists(15, TWO)
+    [nameless] = [gpu for gpu in node.snapshot().gpus if not gpu.uuid]
+    assert nameless.errors == {("nvmlDeviceGetHandleByIndex", 15): 1}
+
+
 def test_counting_that_fails_changes_nothing_but_the_count_of_errors(node: Node) -> None:
     node.lists(ONE, TWO, THREE)
     node.read(ONE)

@@ -16,7 +16,13 @@ from tests.gpu.conftest import FakeClock, ScriptedError
 from tests.gpu.surveying import Rows, Surveyed, missing, surveying, told
 from veo_exporter.gpu.nvml import Line
 from veo_exporter.gpu.process_names import NameLimits, ProcessNames
-from veo_exporter.gpu.processes import ProcessSurveys, memory_by_pid, newest_by_pid, uses_by_name
+from veo_exporter.gpu.processes import (
+    MAX_TRIES,
+    ProcessSurveys,
+    memory_by_pid,
+    newest_by_pid,
+    uses_by_name,
+)
 from veo_exporter.gpu.readings import Failure, Reading
 
 COUNT = "veo_gpu_processes"
@@ -143,13 +149,13 @@ def test_the_names_with_the_most_memory_are_shown(on: Processes) -> None:
     for place in range(8):
         on.run(100 + place, f"job-{place}", place + 1)
     rows = on.rows()
-    assert {labels[1] for labels in rows} == {"job-7", "job-6", "job-5", "job-4", "job-3", "other"}
-    # Of 1, 2 and 3 GiB.
-    assert (rows[COUNT, "other"], rows[MEMORY, "other"]) == (3, 6 * GIB)
-    assert on.dropped == ["beyond_top"] * 3
+    assert {labels[1] for labels in rows} == {"job-7", "job-6", "job-5", "other"}
+    # Of 1 to 5 GiB.
+    assert (rows[COUNT, "other"], rows[MEMORY, "other"]) == (5, 15 * GIB)
+    assert on.dropped == ["beyond_top"] * 5
     # Counted when they become so, and not at each sweep.
     on.rows()
-    assert on.dropped == ["beyond_top"] * 3
+    assert on.dropped == ["beyond_top"] * 5
 
 
 def test_no_names_at_all(on: Processes) -> None:
@@ -168,12 +174,12 @@ def test_two_hundred_processes(on: Processes) -> None:
             on.run(1000 + place, f"worker-{place % 40}", 1)
         on.work(*(on.busy(1000 + place, 1) for place in range(200)))
     rows = on.rows()
-    # Five names of forty, each of five processes; equal in memory, so in the order of letters.
-    shown = ["worker-0", "worker-1", "worker-10", "worker-11", "worker-12"]
+    # Three names of forty, each of five processes; equal in memory, so in the order of letters.
+    shown = ["worker-0", "worker-1", "worker-10"]
     expected: Rows = {
-        (COUNT, "other"): 175,
-        (MEMORY, "other"): 175 * GIB,
-        # 175 shares of 1 %: no more than there is.
+        (COUNT, "other"): 185,
+        (MEMORY, "other"): 185 * GIB,
+        # 185 shares of 1 %: no more than there is.
         (UTILIZATION, "other", "sm"): 1,
     }
     for name in shown:
@@ -181,6 +187,18 @@ def test_two_hundred_processes(on: Processes) -> None:
         expected[MEMORY, name] = 5 * GIB
         expected[UTILIZATION, name, "sm"] = 0.05
     assert rows == pytest.approx(expected)
+
+
+def test_the_others_have_one_part(on: Processes) -> None:
+    on.names.limits = NameLimits(proc_root=on.proc, per_gpu=1)
+    on.run(10, "render", 3)
+    on.run(11, "ffmpeg", 1)
+    on.work(on.busy(10, 40, decoder=20), on.busy(11, 25, encoder=74))
+    assert told(on.read(), UTILIZATION) == {
+        (UTILIZATION, "render", "sm"): 0.4,
+        (UTILIZATION, "render", "decoder"): 0.2,
+        (UTILIZATION, "other", "sm"): 0.25,
+    }
 
 
 def test_lists_that_a_board_or_the_rights_do_not_give(on: Processes) -> None:
@@ -203,15 +221,51 @@ def test_no_processes_told_at_all(on: Processes, code: int) -> None:
     assert on.surveyed.library.calls("nvmlDeviceGetComputeRunningProcesses") == 1
 
 
-def test_a_list_that_fails_costs_all_of_them(on: Processes) -> None:
-    """Half of a GPU's processes would be told as all."""
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        ("nvmlDeviceGetGraphicsRunningProcesses", 999),
+        ("nvmlDeviceGetMPSComputeRunningProcesses", 6),
+        ("nvmlDeviceGetMPSComputeRunningProcesses", 7),
+    ],
+)
+def test_a_further_list_that_fails_costs_that_list(on: Processes, function: str, code: int) -> None:
     on.run(10, "render", 3)
-    on.gpu.fail("nvmlDeviceGetGraphicsRunningProcesses", 999)
+    on.gpu.fail(function, code)
+    reading = on.read()
+    assert told(reading, COUNT) == {(COUNT, "render"): 1}
+    assert told(reading, MEMORY) == {(MEMORY, "render"): 3 * GIB}
+    assert reading.failures == (Failure(function=function, code=code),)
+    assert missing(reading, "veo_gpu_process") == set()
+
+
+def test_without_the_list_of_computing_processes_nothing_is_told(on: Processes) -> None:
+    on.run(10, "render", 3)
+    on.gpu.fail("nvmlDeviceGetComputeRunningProcesses", 999)
     reading = on.read()
     assert told(reading, "veo_gpu_process") == {}
-    assert reading.failures == (
-        Failure(function="nvmlDeviceGetGraphicsRunningProcesses", code=999),
-    )
+    assert reading.failures == (Failure(function="nvmlDeviceGetComputeRunningProcesses", code=999),)
+
+
+def test_a_list_that_grows_meanwhile_is_asked_for_again(on: Processes) -> None:
+    function = "nvmlDeviceGetComputeRunningProcesses"
+    on.run(10, "render", 3)
+    on.read()
+    # The bindings make two for each: for the number, and for the list.
+    calls = on.surveyed.library.calls(function)
+    on.gpu.fail(function, 7)
+    reading = on.read()
+    assert told(reading, COUNT) == {}
+    assert reading.failures == (Failure(function=function, code=7),)
+    assert on.surveyed.library.calls(function) == calls + 2 * MAX_TRIES
+
+
+def test_a_further_list_that_says_that_the_gpu_is_lost_ends_the_round(on: Processes) -> None:
+    on.run(10, "render", 3)
+    on.gpu.fail("nvmlDeviceGetGraphicsRunningProcesses", 15)
+    reading = on.read()
+    assert reading.code == 15
+    assert told(reading, "veo_gpu_process") == {}
 
 
 def test_utilization_by_name(on: Processes) -> None:

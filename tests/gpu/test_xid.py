@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from veo_exporter.catalog import xid as catalog
 from veo_exporter.gpu.xid import MAX_GPUS, MAX_UNKNOWN, PAIR_SECONDS, Road, Sighting, XidTallies
 from veo_exporter.gpu.xid_families import XidSource
-from veo_exporter.gpu.xid_intake import GpuName, XidIntake
+from veo_exporter.gpu.xid_intake import MAX_LOGGED, GpuName, XidIntake
 
 A = "0000:1b:00.0"
 B = "0000:43:00.0"
@@ -163,6 +163,23 @@ def test_a_storm_is_a_line_each_ten_seconds() -> None:
     # At 0, 10 and 20 s.
     assert [line["unsaid_before"] for line in logs] == [0, 9, 9]
     assert len(heard.events) == 25
+
+
+def test_what_was_logged_is_forgotten_before_it_is_too_much() -> None:
+    intake = intake_of(Heard())
+    with capture_logs() as logs:
+        for place in range(MAX_LOGGED + 1):
+            intake.take(
+                Sighting(
+                    road=KERNEL,
+                    pci_bus_id=f"{place:04x}:00:00.0",
+                    code=13,
+                    at_unix_seconds=1e6,
+                    at_monotonic_seconds=0.0,
+                )
+            )
+    assert len(logs) == MAX_LOGGED + 1
+    assert len(intake._logged) == 1
 
 
 def test_an_unknown_number_is_told_as_such_and_counted_beyond_the_bound() -> None:

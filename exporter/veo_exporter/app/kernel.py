@@ -24,6 +24,7 @@ from veo_exporter.gpu import (
     Road,
     Sampler,
     Sighting,
+    Snapshot,
     WhyNot,
     XidEvent,
     XidIntake,
@@ -42,7 +43,8 @@ from veo_exporter.logs import (
 
 log = structlog.get_logger(__name__)
 
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 1.0
+"""As often as a page can change; the kernel writes the time of each message itself."""
 STOP_SECONDS: Final = 0.4
 DROPPED_SEEDS: Final = (*XID_DROPPED_SEEDS, *KERNEL_DROPPED_SEEDS)
 """What is dropped here, as (kind, reason)."""
@@ -83,16 +85,18 @@ class KernelWatch:
             clock,
             wanted=settings.kernel.log is KernelLogMode.ON,
         )
-        self._listener = EventListener(load_library, clock, self._heard)
+        self._listener = EventListener(load_library, clock, self._heard, sampler.calls)
         if self._gpus_watched:
             sampler.when_found(self._listener.attend)
             sampler.before_closing(self._listener.release)
             sampler.ask_who_holds(self._listener.stuck_calls)
+            sampler.also_tell(self._listener.calls_told)
         self._intake = XidIntake(name_of=self._name_of, happened=happened, dropped=drop)
         self._xids = XidSource(self._intake.tallies, gpus=self._gpus, watched=self._is_watched)
         self._kernel_source = KernelLogSource(
             was_read=lambda: self._log.was_up, sources_up=self._sources_up
         )
+        self._named: tuple[Snapshot | None, tuple[GpuName, ...]] = (None, ())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loops = Loops(drop)
 
@@ -194,15 +198,21 @@ class KernelWatch:
             at_monotonic_seconds=self._clock.monotonic_seconds(),
         )
 
-    def _gpus(self) -> list[GpuName]:
-        return [
-            GpuName(
-                pci_bus_id=gpu.pci_bus_id,
-                gpu="" if gpu.index is None else str(gpu.index),
-                uuid=gpu.uuid,
+    def _gpus(self) -> tuple[GpuName, ...]:
+        # Every scrape asks, and a snapshot is the newest for a second.
+        snapshot = self._sampler.latest
+        known, names = self._named
+        if known is not snapshot:
+            names = tuple(
+                GpuName(
+                    pci_bus_id=gpu.pci_bus_id,
+                    gpu="" if gpu.index is None else str(gpu.index),
+                    uuid=gpu.uuid,
+                )
+                for gpu in snapshot.gpus
             )
-            for gpu in self._sampler.latest.gpus
-        ]
+            self._named = snapshot, names
+        return names
 
     def _name_of(self, pci_bus_id: str) -> GpuName:
         named = (gpu for gpu in self._gpus() if pci_bus_id and gpu.pci_bus_id == pci_bus_id)

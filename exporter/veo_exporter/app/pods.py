@@ -30,12 +30,23 @@ class Pods:
         # Real pods beside made-up GPUs would look real.
         self._on = settings.enabled is not KubernetesEnabled.OFF and not simulated
         self._watch = PodWatch(plan_of(settings), clock)
+        self._latest = latest
+        self._named: tuple[Snapshot | None, tuple[GpuIdentity, ...]] = (None, ())
         self._source = PodSource(
             lambda: self._watch.latest,
             lambda: self._watch.plan,
-            lambda: gpus_of(latest()),
+            self._gpus,
             lambda rows: drop(*DROPPED_SEEDS[0], rows),
         )
+
+    def _gpus(self) -> tuple[GpuIdentity, ...]:
+        # Every scrape asks, and a snapshot is the newest for a second.
+        snapshot = self._latest()
+        known, gpus = self._named
+        if known is not snapshot:
+            gpus = gpus_of(snapshot)
+            self._named = snapshot, gpus
+        return gpus
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -27,7 +27,7 @@ LAST_SUCCESS: Final = MetricSpec(
     "veo_exporter_last_success_timestamp_seconds",
     Kind.GAUGE,
     Unit.TIMESTAMP,
-    "When a group of signals was last read from any GPU; 0 if it never was.",
+    "When a group of signals was last read from any GPU; absent if it never was.",
     (Label("group", "gpu_fast, gpu_full or gpu_static", "3"),),
 )
 CONFIG_LAST_RELOAD_SUCCESSFUL: Final = MetricSpec(

@@ -39,7 +39,7 @@ ENCODER_LATENCY: Final = gauge(
 CODEC_SESSIONS: Final = gauge(
     "veo_gpu_encoder_codec_sessions",
     Unit.NONE,
-    "Encoder sessions that are open, by codec.",
+    "Encoder sessions that are open, by codec; a codec has a row from its first session on.",
     (*IDENTITY, CODEC),
 )
 CODEC_FRAME_RATE: Final = gauge(

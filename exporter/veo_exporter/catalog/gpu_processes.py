@@ -35,6 +35,7 @@ PROCESS_UTILIZATION: Final = gauge(
     "veo_gpu_process_utilization_ratio",
     Unit.RATIO,
     "Share of the driver's sample period in which these processes kept a part of the GPU busy, at most 1: "
-    f"{', '.join(PARTS)}. Parts other than sm have a row from the first time on that they were used.",
+    f"{', '.join(PARTS)}. Parts other than sm have a row from the first time on that they were used; "
+    f"{OTHER} has sm alone.",
     (*IDENTITY, PROCESS, PART),
 )

@@ -171,7 +171,7 @@ class Gpu(Section):
         "May 2026. Its value is NODE_NAME of the environment, else the host's name.",
     )
     process_names: Annotated[int, BeforeValidator(_no_truth_value)] = Field(
-        5,
+        3,
         ge=0,
         le=50,
         description="Processes on a GPU are told apart by the name of their program: so many names of each GPU, "

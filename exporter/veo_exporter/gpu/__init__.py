@@ -12,7 +12,8 @@ asks: pause, with life for its metrics and those of calls. Why nobody answers: n
 the process: memory.
 What works on a GPU: processes with process_names, mig, gpm with gpm_signals; asked by surveys, whose rows are
 findings.
-Xids: event_set, event_registrations and events (NVML's road), xid (each counted once), xid_intake, xid_families.
+Xids: event_set, event_calls, event_registrations and events (NVML's road), xid (each counted
+once), xid_intake, xid_families.
 Advice: advice (pure), advisor. The names of another exporter: dcgm, dcgm_links; imported only where they are on.
 """
 

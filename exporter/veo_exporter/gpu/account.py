@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all samples of one GPU come to. Sessions come and go; this stays with the GPU."""
 
+import threading
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,12 +12,13 @@ from veo_exporter.catalog.gpu import UTILIZATION, WINDOWS
 from veo_exporter.catalog.gpu_samples import BUSY, BUSY_FROM_RATIO, HISTOGRAMS
 from veo_exporter.gpu.fold import SignalFold
 from veo_exporter.gpu.histogram import TimeHistogram
-from veo_exporter.gpu.readings import Cadence, Raw, Reading, Sampled, Signal, Statistics
+from veo_exporter.gpu.readings import Cadence, Raw, Reading, Sampled, Signal, Statistics, Summed
 from veo_exporter.gpu.throttle import IDLE, ThrottleClock
 from veo_exporter.gpu.window import TrailingWindow
 
-MAX_UNFOLDED_READINGS: Final = 64
-"""A second has fifty at most, and each second they are folded to be published."""
+MAX_UNFOLDED_READINGS: Final = 12
+"""So many wait until somebody looks. Folded in one go they cost a third of what they do one by one, each
+with cold caches; more of them, with some sixty samples each, are memory."""
 _ENGINES: Final = tuple(signal for signal in BUSY if signal not in WINDOWS)
 """Signals of the full sweep that are summed up over time."""
 
@@ -32,7 +34,11 @@ class Folding:
 
 
 class SampleAccount:
-    """Folds readings: each signal by itself, and the reasons why clocks were held down."""
+    """Folds readings: each signal by itself, and the reasons why clocks were held down.
+
+    The sampler's thread puts them in, and whoever makes a page looks: the lock is held for as long as it
+    takes to fold what has come in between, and never while anybody waits for the driver.
+    """
 
     def __init__(self, folding: Folding) -> None:
         self._throttle = ThrottleClock(folding.longest_step_seconds)
@@ -40,29 +46,38 @@ class SampleAccount:
         self._folding = folding
         self._folds: dict[MetricSpec, SignalFold] = {}
         self._unfolded: list[Reading] = []
+        self._lock = threading.Lock()
 
     def refold(self, folding: Folding) -> None:
         """Fold in another way from now on: windows begin anew, everything else goes on."""
-        self.settle()
-        self._folding = folding
-        for signal, fold in self._folds.items():
-            fold.longest_step_seconds = self._longest_step_of(signal)
-            fold.window = self._window_of(signal)
-        for clock in (self._throttle, self._throttle_busy):
-            clock.longest_step_seconds = folding.longest_step_seconds
+        with self._lock:
+            self._settle()
+            self._folding = folding
+            for signal, fold in self._folds.items():
+                fold.longest_step_seconds = self._longest_step_of(signal)
+                fold.window = self._window_of(signal)
+            for clock in (self._throttle, self._throttle_busy):
+                clock.longest_step_seconds = folding.longest_step_seconds
 
     def take(self, reading: Reading) -> None:
         """Take a reading in."""
-        if reading.cadence is Cadence.FAST:
-            # Up to fifty times a second; what is published once a second is folded once a second.
+        if reading.cadence is Cadence.STATIC:
+            return
+        with self._lock:
+            if reading.cadence is Cadence.FULL:
+                self._fold_signals(_ENGINES, (reading,))
+                return
+            # Up to fifty times a second, and looked at every few seconds.
             self._unfolded.append(reading)
             if len(self._unfolded) >= MAX_UNFOLDED_READINGS:
-                self.settle()
-        elif reading.cadence is Cadence.FULL:
-            self._fold_signals(_ENGINES, (reading,))
+                self._settle()
 
     def settle(self) -> None:
         """Fold what was read since it was last done."""
+        with self._lock:
+            self._settle()
+
+    def _settle(self) -> None:
         readings, self._unfolded = self._unfolded, []
         if not readings:
             return
@@ -73,35 +88,33 @@ class SampleAccount:
 
     def _fold_reasons(self, readings: Sequence[Reading]) -> None:
         masks = [int(reading.values[Raw.CLOCK_EVENT_REASONS]) for reading in readings]
-        if masks and max(masks) <= IDLE:
+        if masks and max(masks) <= IDLE and UTILIZATION in readings[-1].values:
             # Nothing held the clocks down, as mostly: how far it was watched is all there is to say.
             readings, masks = readings[-1:], masks[-1:]
         for reading, mask in zip(readings, masks, strict=True):
             at = reading.finished_monotonic_seconds
             self._throttle.add(at, mask)
-            busy = reading.values.get(UTILIZATION, 0.0) >= BUSY_FROM_RATIO
-            self._throttle_busy.add(at, mask if busy else 0)
+            utilization = reading.values.get(UTILIZATION)
+            if utilization is not None:
+                # Unknown is neither busy nor not: the next one that is known stands for this time too.
+                self._throttle_busy.add(at, mask if utilization >= BUSY_FROM_RATIO else 0)
 
     def _fold_signals(self, signals: Iterable[MetricSpec], readings: Sequence[Reading]) -> None:
         """Fold readings in the order of time, all of one group."""
-        if any(reading.samples for reading in readings):
-            for reading in readings:
-                self._fold_with_samples(signals, reading)
-            return
+        buffered = {signal for reading in readings for signal in reading.samples or ()}
         times = [reading.finished_monotonic_seconds for reading in readings]
         for signal in signals:
-            try:
-                values = [reading.values[signal] for reading in readings]
-            except KeyError:
-                # Not in each of them: few boards, and then few readings.
-                for reading in readings:
-                    self._fold_with_samples((signal,), reading)
+            values = [] if signal in buffered else [r.values.get(signal) for r in readings]
+            if values and None not in values:
+                fold = self._fold_of(signal)
+                fold.add(times, values, readings[-1].finished_unix_seconds)  # type: ignore[arg-type]
             else:
-                self._fold_of(signal).add(times, values, readings[-1].finished_unix_seconds)
+                # From the driver's buffers; or few boards do not tell it each time.
+                self._fold_one_by_one(signal, readings)
 
-    def _fold_with_samples(self, signals: Iterable[MetricSpec], reading: Reading) -> None:
-        at, unix = reading.finished_monotonic_seconds, reading.finished_unix_seconds
-        for signal in signals:
+    def _fold_one_by_one(self, signal: MetricSpec, readings: Sequence[Reading]) -> None:
+        for reading in readings:
+            at, unix = reading.finished_monotonic_seconds, reading.finished_unix_seconds
             batch = reading.samples.get(signal) if reading.samples else None
             value = reading.values.get(signal)
             if batch is not None:
@@ -133,23 +146,33 @@ class SampleAccount:
 
     def statistics(self, shown: Container[Signal]) -> dict[MetricSpec, Statistics]:
         """The trailing window of each fast signal among these."""
-        self.settle()
-        found = (
-            (signal, fold.window.statistics())
-            for signal, fold in self._folds.items()
-            if signal in shown and fold.window is not None
-        )
-        return {signal: statistics for signal, statistics in found if statistics}
+        return self.summed(shown).windows
 
     @property
     def throttle_seconds(self) -> dict[str, float]:
         """For how long the clocks were held down, by reason."""
-        self.settle()
-        return dict(self._throttle.seconds)
+        return self.summed(()).throttle_seconds
 
     def sampled(self) -> Sampled:
         """What all samples came to since the start."""
-        self.settle()
+        return self.summed(()).sampled
+
+    def summed(self, shown: Container[Signal]) -> Summed:
+        """All of it as of now, with the trailing windows of the fast signals among these; for any thread."""
+        with self._lock:
+            self._settle()
+            found = (
+                (signal, fold.window.statistics())
+                for signal, fold in self._folds.items()
+                if signal in shown and fold.window is not None
+            )
+            return Summed(
+                {signal: statistics for signal, statistics in found if statistics},
+                dict(self._throttle.seconds),
+                self._sampled(),
+            )
+
+    def _sampled(self) -> Sampled:
         return Sampled(
             seconds={
                 signal: self._folds[signal].integral for signal in BUSY if signal in self._folds

@@ -56,7 +56,7 @@ class Meaning(Enum):
     FAILED = "this call failed"
 
 
-_MEANINGS: Final = {
+_MEANINGS: Final[dict[int, Meaning]] = {
     ReturnCode.SUCCESS: Meaning.SUCCESS,
     ReturnCode.NOT_SUPPORTED: Meaning.UNSUPPORTED,
     ReturnCode.FUNCTION_NOT_FOUND: Meaning.UNSUPPORTED,
@@ -82,10 +82,8 @@ _MEANINGS: Final = {
 
 def meaning_of(code: int) -> Meaning:
     """What a return code asks of us; codes that no table knows have failed."""
-    try:
-        return _MEANINGS.get(ReturnCode(code), Meaning.FAILED)
-    except ValueError:
-        return Meaning.FAILED
+    # A ReturnCode is an int, and hashes as one: no need to make one of each code.
+    return _MEANINGS.get(code, Meaning.FAILED)
 
 
 def code_name(code: int) -> str:

@@ -91,6 +91,11 @@ class Crew:
         if self._worker is not None or standing.tasks:
             self._at_work().keep_asking(standing)
 
+    @property
+    def keeps_asking(self) -> bool:
+        """Whether anything is asked again and again."""
+        return bool(self._standing.tasks)
+
     def answers(self) -> Iterator[Outcome]:
         """What has been answered since, in order."""
         for worker in (*self._aside, self._worker):

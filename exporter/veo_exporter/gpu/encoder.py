@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The video encoder (NVENC): how busy, its sessions, and whether there is one at all."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+from veo_exporter.catalog import Series
 from veo_exporter.catalog import gpu as catalog
 from veo_exporter.catalog import gpu_engines as engines
 from veo_exporter.gpu.answers import NOTHING, Part
@@ -22,6 +24,9 @@ ENCODER_SIGNALS: Final[tuple[Signal, ...]] = (
     *(spec.series(codec) for spec in _BY_CODEC for codec in engines.CODECS),
 )
 """In the order in which `ask_encoder` gives their numbers."""
+SESSIONS_BY_CODEC: Final = tuple(
+    one for one in ENCODER_SIGNALS if isinstance(one, Series) and one.spec is engines.CODEC_SESSIONS
+)
 
 MAX_TRIES: Final = 3
 """A session that opens between the call for their number and the call for them makes the second fail."""
@@ -43,6 +48,17 @@ def ask_encoder(line: Line, gpu: Handle) -> tuple[Part, ...]:
     else:
         by_codec = _by_codec(line, gpu) if sessions else _describe([])
     return utilization, sessions, rate, latency, *by_codec
+
+
+def without_unused_codecs(
+    values: Mapping[Signal, float], used: set[Signal]
+) -> Mapping[Signal, float]:
+    """The values, less the sessions of codecs that never had any. Notes in `used` those that have."""
+    used.update(one for one in SESSIONS_BY_CODEC if values.get(one))
+    unused = [one for one in SESSIONS_BY_CODEC if one in values and one not in used]
+    if not unused:
+        return values
+    return {signal: value for signal, value in values.items() if signal not in unused}
 
 
 def _utilization(line: Line, gpu: Handle) -> Part:

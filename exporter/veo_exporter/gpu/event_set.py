@@ -11,6 +11,7 @@ from veo_exporter.gpu.nvml import Handle, Line, NvmlError
 
 XID_EVENT: Final = 0x8
 """nvmlEventTypeXidCriticalError."""
+WAIT_FUNCTION: Final = "nvmlEventSetWait_v2"
 _NO_INSTANCE: Final = 0xFFFFFFFF
 
 
@@ -48,7 +49,7 @@ class EventSet:
     def wait(self, milliseconds: int) -> XidEvent | None:
         """The next Xid; None if there is none for so long, which is the normal answer."""
         try:
-            data = self._line.call("nvmlEventSetWait_v2", self._set, milliseconds)
+            data = self._line.call(WAIT_FUNCTION, self._set, milliseconds)
         except NvmlError as error:
             if error.code == ReturnCode.TIMEOUT:
                 return None

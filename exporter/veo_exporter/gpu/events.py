@@ -14,7 +14,9 @@ from typing import Any, Final
 import structlog
 
 from veo_exporter.clock import Clock
+from veo_exporter.gpu.calls import CallTotals
 from veo_exporter.gpu.codes import Meaning, ReturnCode, code_name, meaning_of
+from veo_exporter.gpu.event_calls import WAIT_MILLISECONDS, EventCalls, is_overdue
 from veo_exporter.gpu.event_registrations import (
     LONGEST_RETRY_SECONDS,
     NEVER,
@@ -25,17 +27,14 @@ from veo_exporter.gpu.event_registrations import (
 )
 from veo_exporter.gpu.event_set import EventSet, XidEvent
 from veo_exporter.gpu.nvml import Line, NvmlError
-from veo_exporter.gpu.readings import Device, WhyNot
+from veo_exporter.gpu.readings import CallsElsewhere, Device, WhyNot
 
 log = structlog.get_logger(__name__)
 
-WAIT_MILLISECONDS: Final = 250
-"""So long the sampler may have to wait for the set to be given back; four wake-ups a second."""
 LEAST_WAIT_SECONDS: Final = WAIT_MILLISECONDS / 1000
 """With a lost GPU in the set a wait may end at once, each time: this far apart they begin at least."""
 LOST_ANSWERS: Final = 20
 """So many GPU_IS_LOST in a row, and the set is made anew without whom it is about."""
-CALL_DEADLINE_SECONDS: Final = 10.0
 RELEASE_SECONDS: Final = 1.0
 MOST_STUCK: Final = 2
 
@@ -43,8 +42,8 @@ MOST_STUCK: Final = 2
 class _Ear:
     """One thread's side: its line, its set, and what it is about to do."""
 
-    def __init__(self, library: Any, clock: Clock) -> None:
-        self.line = Line(library, clock)
+    def __init__(self, line: Line) -> None:
+        self.line = line
         self.events = EventSet(self.line)
         self.registering: Registration | None = None
         self.abandoned = False
@@ -59,7 +58,9 @@ class EventListener:
         load_library: Callable[[], Any],
         clock: Clock,
         heard: Callable[[Device | None, XidEvent], None],
+        calls: CallTotals | None = None,
     ) -> None:
+        self._calls = EventCalls(calls or CallTotals())
         self._load_library = load_library
         self._clock = clock
         self._heard = heard
@@ -101,6 +102,14 @@ class EventListener:
             flights = [ear.line.flight for ear, _ in self._stuck]
         return [f"{flight.function} (events)" for flight in flights if flight is not None]
 
+    def calls_told(self) -> CallsElsewhere:
+        """What became of its calls: the failures of all, and those that should have returned."""
+        with self._changed:
+            ears = [ear for ear, _ in self._stuck]
+            ears += [self._ear] if self._ear is not None else []
+            flights = [flight for ear in ears if (flight := ear.line.flight) is not None]
+        return self._calls.told(flights, self._clock.monotonic_seconds())
+
     def attend(self, device: Device) -> None:
         """The sampler found a GPU in its session."""
         with self._changed:
@@ -136,10 +145,8 @@ class EventListener:
         with self._changed:
             ear = self._ear
             flight = ear.line.flight if ear is not None else None
-            if (
-                flight is not None
-                and now - flight.started_monotonic_seconds > CALL_DEADLINE_SECONDS
-            ):
+            if flight is not None and is_overdue(flight, now):
+                self._calls.count_overdue(flight)
                 self._leave_behind(f"{flight.function} has not returned")
                 self._ensure_ear()
             for stuck in [stuck for stuck in self._stuck if stuck[0].ended]:
@@ -159,7 +166,7 @@ class EventListener:
         gone = self._ear is None or self._ear.ended
         if self._stopping or not gone or len(self._stuck) >= MOST_STUCK or not self._registrations:
             return
-        self._ear = _Ear(self._load_library(), self._clock)
+        self._ear = _Ear(self._calls.line(self._load_library(), self._clock))
         # A daemon: a thread that the driver does not give back must not keep the process.
         self._thread = threading.Thread(
             target=self._run, args=(self._ear,), name="gpu-events", daemon=True
@@ -194,6 +201,7 @@ class EventListener:
         finally:
             if not ear.abandoned:
                 ear.events.free()
+            self._calls.retire(ear.line)
             with self._changed:
                 ear.ended = True
                 if self._ear is ear:
@@ -263,7 +271,6 @@ class EventListener:
             if ear.abandoned:
                 return
             registration.succeeded()
-            self._hearing = True
             self._ever.add(registration.device.pci_bus_id)
 
     def _failed(self, ear: _Ear, registration: Registration, error: NvmlError) -> None:

@@ -49,13 +49,9 @@ def _pcie_bytes(signal: Signal, field_id: int) -> Field:
 
 
 def _nvlink_bytes(signal: Signal, field_id: int, nvlink5_field_id: int) -> Field:
-    def combine(numbers: Sequence[float | NvmlError]) -> tuple[Part, ...]:
-        kibibytes, count = numbers
-        if isinstance(kibibytes, NvmlError):
-            return (count if not isinstance(count, NvmlError) else kibibytes,)
-        return (kibibytes_to_bytes(kibibytes),)
-
-    return Field((signal,), (Ask(field_id, ALL_LINKS), Ask(nvlink5_field_id, ALL_LINKS)), combine)
+    # The older one counts KiB, that of NVLink 5 bytes.
+    asks = (Ask(field_id, ALL_LINKS), Ask(nvlink5_field_id, ALL_LINKS))
+    return Field((signal,), asks, first_of(kibibytes_to_bytes, float))
 
 
 def _links_up(numbers: Sequence[float | NvmlError]) -> tuple[Part, Part]:

@@ -12,6 +12,7 @@ from veo_exporter.gpu.nodes import Nodes, why_restart
 from veo_exporter.gpu.nvml import Flight
 from veo_exporter.gpu.readings import (
     Cadence,
+    CallsElsewhere,
     Driver,
     GpuView,
     OverdueCall,
@@ -26,6 +27,7 @@ from veo_exporter.gpu.views import view_of, view_of_address
 
 DRIVER: Final = "driver"
 """The subject of calls that concern no single GPU."""
+NO_CALLS_ELSEWHERE: Final = CallsElsewhere()
 
 
 class Ledger:
@@ -100,7 +102,7 @@ class Ledger:
             record.listed = False
             record.look_up_code = 0
             if not record.uuid and not record.pci_bus_id and record.subject not in self.flights:
-                del self.records[record.subject]
+                self.roster.forget(record)
 
     def closed(self, code: int | None) -> None:
         """The session is over; without a code, by our own wish. No GPU is known to be well from now on."""
@@ -211,6 +213,7 @@ class Ledger:
         now_monotonic_seconds: float,
         bus: frozenset[str] | None,
         expected: int | None,
+        elsewhere: CallsElsewhere = NO_CALLS_ELSEWHERE,
     ) -> Snapshot:
         """What is known now, fit to be handed to other threads."""
         self._sequence += 1
@@ -231,6 +234,7 @@ class Ledger:
                 visible=self._visible(now_monotonic_seconds),
                 overdue_call=self._overdue_call(DRIVER, now_monotonic_seconds),
                 errors=dict(self.errors),
+                elsewhere=elsewhere,
             ),
             expected=expected if expected is not None else None if bus is None else len(bus),
             gpus=tuple(gpus),

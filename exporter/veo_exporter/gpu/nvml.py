@@ -117,4 +117,6 @@ def load_library() -> Any:
     """The bindings of nvidia-ml-py. They find libnvidia-ml.so.1 when the driver is opened."""
     import pynvml
 
-    return pynvml
+    from veo_exporter.gpu.field_values import Bindings
+
+    return Bindings(pynvml)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What to ask of NVML, and what the answers lead to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ from veo_exporter.gpu.ledger import DRIVER, Ledger
 from veo_exporter.gpu.nodes import Nodes
 from veo_exporter.gpu.nvml import Line
 from veo_exporter.gpu.reader import read_gpu
-from veo_exporter.gpu.readings import Cadence, Device
+from veo_exporter.gpu.readings import Cadence, Device, Signal
 from veo_exporter.gpu.record import Record
 from veo_exporter.gpu.roster import subject_of
 from veo_exporter.gpu.samples import read_samples
@@ -146,6 +146,11 @@ class Plan:
         if self.pausing:
             return []
         match outcome:
+            case Answer():
+                # First, for there are up to four hundred in a second.
+                current = self._ledger.answered(outcome)
+                if current and ends_session(outcome.reading.code):
+                    return self._reopen(outcome.reading.code)
             case Opened():
                 self._ledger.opened(outcome)
                 self._nodes_seen = False
@@ -160,10 +165,6 @@ class Plan:
                 if ends_session(outcome.code):
                     return self._reopen(outcome.code)
                 return self._first_read_tasks(outcome)
-            case Answer():
-                current = self._ledger.answered(outcome)
-                if current and ends_session(outcome.reading.code):
-                    return self._reopen(outcome.reading.code)
             case NodesSeen():
                 self._nodes_seen = True
                 self._ledger.nodes_seen(outcome.nodes)
@@ -262,12 +263,17 @@ class Plan:
         with_samples = self._timing.reads_samples(cadence)
 
         def read(line: Line) -> Answer:
-            skipped = () if everything else record.skipped(cadence)
+            skipped: Collection[Signal] = () if everything else record.skipped(cadence)
+            if not everything and not skipped:
+                # A tick may come before anybody has noted what the sweep has just found to be missing.
+                skipped = device.bookmarks.missing.get(cadence, skipped)
             reading = read_gpu(
                 line, device, cadence, skipped, self._clock, surveys=self.surveys[cadence]
             )
             if with_samples:
                 reading = read_samples(line, device, reading, skipped, self._clock)
+            if everything:
+                device.bookmarks.missing[cadence] = reading.missing
             return Answer(device=device, reading=reading, everything=everything)
 
         return Task(record.subject, self._timing.call_deadline_seconds, read)

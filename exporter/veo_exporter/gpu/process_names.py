@@ -30,7 +30,7 @@ class NameLimits:
     """What the settings say."""
 
     proc_root: Path = Path("/proc")
-    per_gpu: int = 5
+    per_gpu: int = 3
     per_node: int = 50
 
 

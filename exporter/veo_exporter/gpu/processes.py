@@ -65,7 +65,8 @@ class ProcessSurveys:
         """Number and memory of each name."""
         notes = device.bookmarks.processes
         notes.names = {}
-        memory = memory_by_pid(_running(line, device))
+        running, failures = _running(line, device)
+        memory = memory_by_pid(running)
         names = line.wait_for("read_process_names", lambda: self._names.names_of(memory))
         shown = self._shown(uses_by_name(memory, names))
         folded = frozenset(name for name, under in shown.items() if under == OTHER != name)
@@ -73,7 +74,7 @@ class ProcessSurveys:
             self._names.drop(BEYOND_TOP)
         notes.folded = folded
         notes.names = {pid: shown[name] for pid, name in names.items()}
-        findings: list[Finding] = []
+        findings: list[Finding] = [(catalog.PROCESSES, (), error) for error in failures]
         for name, use in uses_by_name(memory, notes.names).items():
             findings.append((catalog.PROCESSES, (name,), use.processes))
             if use.memory_bytes is not None:
@@ -97,10 +98,15 @@ class ProcessSurveys:
         busy: dict[tuple[str, str], float] = dict.fromkeys(
             ((name, _ALWAYS_SHOWN) for name in notes.names.values()), 0.0
         )
-        busy |= dict.fromkeys((key for key in notes.parts if key[0] in notes.names.values()), 0.0)
+        # What was used once keeps its row, also where a name comes back.
+        shown = set(notes.names.values())
+        busy |= dict.fromkeys((key for key in notes.parts if key[0] in shown), 0.0)
         for pid, row in rows.items():
             name = notes.names.get(pid)
-            for part, field in _PERCENTS if name is not None else ():
+            # What the others did with the rest is what is left of the whole GPU's.
+            for part, field in (
+                () if name is None else _PERCENTS[:1] if name == OTHER else _PERCENTS
+            ):
                 ratio = percent_to_ratio(getattr(row, field, 0))
                 key = (str(name), part)
                 if ratio or key in busy:
@@ -126,17 +132,29 @@ class ProcessSurveys:
         return rows
 
 
-def _running(line: Line, device: Device) -> list[Any]:
-    """All lists of processes; one may be in several."""
-    running: list[Any] = list(line.call(_COMPUTE, device.handle))
+def _running(line: Line, device: Device) -> tuple[list[Any], list[NvmlError]]:
+    """All lists of processes, one of which may be in several; and why further lists could not be had,
+    which costs those and no other."""
+    running = _listed(line, _COMPUTE, device)
+    failures = []
     for function in _FURTHER:
         try:
-            running += line.call(function, device.handle)
+            running += _listed(line, function, device)
         except NvmlError as error:
             # Boards without graphics, drivers without MPS.
             if meaning_of(error.code) not in (Meaning.UNSUPPORTED, Meaning.FORBIDDEN):
+                failures.append(error)
+    return running, failures
+
+
+def _listed(line: Line, function: str, device: Device) -> list[Any]:
+    for _ in range(MAX_TRIES - 1):
+        try:
+            return list(line.call(function, device.handle))
+        except NvmlError as error:
+            if error.code != ReturnCode.INSUFFICIENT_SIZE:
                 raise
-    return running
+    return list(line.call(function, device.handle))
 
 
 def memory_by_pid(running: Iterable[Any]) -> dict[int, int | None]:

@@ -9,12 +9,12 @@ from veo_exporter.catalog import MetricSpec
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.answers import Nothing, Part
 from veo_exporter.gpu.codes import UNREADABLE, Meaning, meaning_of
-from veo_exporter.gpu.field_table import FIELDS
 from veo_exporter.gpu.fields import FUNCTION as FIELDS_FUNCTION
-from veo_exporter.gpu.fields import Field, ask_fields
+from veo_exporter.gpu.fields import FieldQuestions
 from veo_exporter.gpu.findings import Finding, Survey
 from veo_exporter.gpu.nvml import Line, NvmlError
-from veo_exporter.gpu.probes import PROBES, SURVEYS, Checks, Probe, plausible_limits
+from veo_exporter.gpu.probes import Checks, Probe, plausible_limits
+from veo_exporter.gpu.questions import questions_for
 from veo_exporter.gpu.readings import Cadence, Device, Failure, Reading, Row, Signal, WhyNot
 from veo_exporter.gpu.texts import read_texts
 
@@ -112,10 +112,11 @@ def read_gpu(
     """
     notes = _Notes()
     texts: dict[str, str] = {}
+    questions = questions_for(device.bookmarks, cadence, skipped, surveys)
     asked_all = (
-        _ask_probes(line, device, PROBES[cadence], skipped, notes)
-        and _ask_fields(line, device, FIELDS[cadence], skipped, notes)
-        and _ask_surveys(line, device, (*SURVEYS[cadence], *surveys), skipped, notes)
+        _ask_probes(line, device, questions.probes, notes)
+        and _ask_fields(line, device, questions.fields, notes)
+        and _ask_surveys(line, device, questions.surveys, notes)
     )
     if asked_all and cadence is Cadence.STATIC:
         texts, failures = read_texts(line, device)
@@ -138,21 +139,13 @@ def read_gpu(
     )
 
 
-def _ask_probes(
-    line: Line,
-    device: Device,
-    probes: tuple[Probe, ...],
-    skipped: Collection[Signal],
-    notes: _Notes,
-) -> bool:
+def _ask_probes(line: Line, device: Device, probes: tuple[Probe, ...], notes: _Notes) -> bool:
     """Ask them in order; gives whether anything else is worth asking.
 
     Up to a few hundred times a second: what is said by all is taken without a call for each.
     """
     values = notes.values
     for probe in probes:
-        if skipped and all(signal in skipped for signal in probe.signals):
-            continue
         try:
             numbers = probe.read(line, device.handle)
             if probe.partial:
@@ -176,43 +169,33 @@ def _ask_probes(
     return True
 
 
-def _ask_fields(
-    line: Line,
-    device: Device,
-    fields: tuple[Field, ...],
-    skipped: Collection[Signal],
-    notes: _Notes,
-) -> bool:
+def _ask_fields(line: Line, device: Device, fields: FieldQuestions, notes: _Notes) -> bool:
     """As `_ask_probes`, all in one call."""
-    wanted = [one for one in fields if not all(signal in skipped for signal in one.signals)]
-    if not wanted:
+    if not fields.signals:
         return True
-    signals = tuple(signal for one in wanted for signal in one.signals)
-    unsupported = device.bookmarks.fields_unsupported
-    if not skipped:
-        # A sweep that asks for everything once more.
-        unsupported.clear()
+    values = notes.values
     try:
-        return all(
-            notes.take_parts(checks, parts)
-            for checks, parts in ask_fields(line, device.handle, wanted, unsupported)
-        )
+        for checks, parts in fields.ask(line, device.handle):
+            if len(parts) == 1 and type(part := parts[0]) is float:
+                # As `take_parts` would: nearly all come here, a hundred for each GPU.
+                signal, low, high = checks[0]
+                if low <= part <= high:
+                    notes.answered = True
+                    values[signal] = part
+                    continue
+            if not notes.take_parts(checks, parts):
+                return False
     except NvmlError as error:
-        return notes.take_failure(signals, error)
+        return notes.take_failure(fields.signals, error)
     except Exception as error:  # noqa: BLE001, it costs these values and no others
-        return notes.take_failure(signals, NvmlError(FIELDS_FUNCTION, UNREADABLE, repr(error)))
+        return notes.take_failure(
+            fields.signals, NvmlError(FIELDS_FUNCTION, UNREADABLE, repr(error))
+        )
+    return True
 
 
-def _ask_surveys(
-    line: Line,
-    device: Device,
-    surveys: tuple[Survey, ...],
-    skipped: Collection[Signal],
-    notes: _Notes,
-) -> bool:
+def _ask_surveys(line: Line, device: Device, surveys: tuple[Survey, ...], notes: _Notes) -> bool:
     for survey in surveys:
-        if skipped and all(signal in skipped for signal in survey.signals):
-            continue
         try:
             if not notes.take_findings(survey.read(line, device)):
                 return False

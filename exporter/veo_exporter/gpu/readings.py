@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was read from GPUs: the types that travel from the driver to the page."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from veo_exporter.catalog import MetricSpec, Series
 from veo_exporter.catalog.gpu import THROTTLE_SECONDS
@@ -94,11 +94,15 @@ class Bookmarks:
     """The driver's time of the newest sample read, by type of sample."""
     processes_seen_microseconds: int = 0
     """Likewise for the utilization of processes."""
-    fields_unsupported: set[tuple[int, int]] = field(default_factory=set)
-    """Of nvmlDeviceGetFieldValues, the fields with their scopes that the board does not have."""
     processes: ProcessNotes = field(default_factory=ProcessNotes)
     gpu_instances: tuple[GpuInstance, ...] = ()
     """What the GPU was divided into (MIG) when that was last asked."""
+    questions: dict[Cadence, Any] = field(default_factory=dict)
+    """What is asked of it, as the reader worked it out."""
+    missing: dict[Cadence, Mapping[Signal, WhyNot]] = field(default_factory=dict)
+    """What the last reading of everything found to be missing."""
+    sources: dict[tuple[Signal, ...], int] = field(default_factory=dict)
+    """Of signals with several sources, which of them is believed in this session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,20 @@ class Sampled:
     """Of signals that the driver keeps a buffer of."""
 
 
+class Summed(NamedTuple):
+    """What the samples of a GPU come to at one time."""
+
+    windows: dict[MetricSpec, Statistics]
+    """The trailing windows of the signals that are shown."""
+    throttle_seconds: dict[str, float]
+    sampled: Sampled
+
+
+def nothing_summed() -> Summed:
+    """Of a GPU that was never read."""
+    return Summed({}, {}, Sampled())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverdueCall:
     """A call that is over its deadline and has not returned."""
@@ -207,14 +225,34 @@ class GpuView:
     code: int | None
     texts: Mapping[str, str]
     readings: tuple[Reading, ...]
-    windows: Mapping[MetricSpec, Statistics]
-    throttle_seconds: Mapping[str, float]
     missing: Mapping[str, WhyNot]
     """By the name of what is absent."""
     errors: Mapping[tuple[str, int], int]
     implausible_readings: int
     overdue_call: OverdueCall | None
-    sampled: Sampled = field(default_factory=Sampled)
+    summed: Callable[[], Summed] = field(default=nothing_summed, compare=False)
+    """Sums up when it is called first, and gives the same ever after: most snapshots nobody looks at."""
+
+    @property
+    def windows(self) -> Mapping[MetricSpec, Statistics]:
+        return self.summed().windows
+
+    @property
+    def throttle_seconds(self) -> Mapping[str, float]:
+        return self.summed().throttle_seconds
+
+    @property
+    def sampled(self) -> Sampled:
+        return self.summed().sampled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallsElsewhere:
+    """What became of calls that are not the sampler's."""
+
+    errors: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    overdue: tuple[OverdueCall, ...] = ()
+    """At most one of each function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +270,8 @@ class Driver:
     """None when the count is too old to be believed."""
     overdue_call: OverdueCall | None = None
     errors: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    elsewhere: CallsElsewhere = field(default_factory=CallsElsewhere)
+    """Of functions that are called nowhere else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,8 +292,11 @@ class Snapshot:
 
     def withdrawn(self, reading: Reading, now_monotonic_seconds: float) -> bool:
         """Whether a reading is too old to be shown."""
-        age = now_monotonic_seconds - reading.finished_monotonic_seconds
-        return age > self.stale_after_seconds[reading.cadence]
+        return now_monotonic_seconds > self.withdrawn_after(reading)
+
+    def withdrawn_after(self, reading: Reading) -> float:
+        """The last monotonic time at which a reading may be shown."""
+        return reading.finished_monotonic_seconds + self.stale_after_seconds[reading.cadence]
 
     def current_values(self, gpu: GpuView, now_monotonic_seconds: float) -> Mapping[Signal, float]:
         """A GPU's values that may be shown."""

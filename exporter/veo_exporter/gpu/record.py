@@ -10,6 +10,7 @@ from veo_exporter.catalog import MetricSpec
 from veo_exporter.gpu.account import Folding, SampleAccount
 from veo_exporter.gpu.capability import capabilities_missing
 from veo_exporter.gpu.codes import Meaning, meaning_of
+from veo_exporter.gpu.encoder import without_unused_codecs
 from veo_exporter.gpu.readings import (
     Cadence,
     Device,
@@ -21,6 +22,8 @@ from veo_exporter.gpu.readings import (
 
 HANGS_FORGIVEN_AFTER_SECONDS: Final = 600.0
 """A GPU that hangs again and again is asked ever less often; this long without, and it is trusted."""
+_NOTHING_MISSING: Final[Mapping[Signal, WhyNot]] = {}
+"""The same each time, so that a reader knows by identity that nothing has changed."""
 
 
 @dataclass(slots=True)
@@ -42,8 +45,12 @@ class Record:
     hung_at_monotonic_seconds: float = 0.0
     retry_at_monotonic_seconds: float = 0.0
     readings: dict[Cadence, Reading] = field(default_factory=dict)
+    silences: dict[Cadence, int] = field(default_factory=dict)
+    """The code with which a whole group was refused; it holds until the same group answers."""
     missing: dict[Cadence, dict[Signal, WhyNot]] = field(default_factory=dict)
     capabilities_missing: dict[str, WhyNot] = field(default_factory=dict)
+    codecs_used: set[Signal] = field(default_factory=set)
+    """Sessions by codec, of codecs that had any since the start."""
     implausible_readings: int = 0
     texts: dict[str, str] = field(default_factory=dict)
     errors: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -54,30 +61,32 @@ class Record:
 
     @property
     def newest(self) -> Reading | None:
-        return max(
-            self.readings.values(),
-            key=lambda reading: reading.finished_monotonic_seconds,
-            default=None,
-        )
+        newest = None
+        for reading in self.readings.values():
+            if newest is None or (
+                reading.finished_monotonic_seconds > newest.finished_monotonic_seconds
+            ):
+                newest = reading
+        return newest
 
     @property
     def code(self) -> int | None:
-        """What speaks against this GPU: its newest reading, or an illness that any group told."""
+        """What speaks against this GPU: the silence of a group, or an illness that any of them told."""
         if self.look_up_code:
             return self.look_up_code
-        newest = self.newest
-        if newest is None or newest.code:
-            return newest.code if newest else None
-        return next(
-            (r.code for r in self.readings.values() if meaning_of(r.code) is Meaning.GPU_ILL), 0
-        )
+        if self.silences:
+            return next(self.silences[one] for one in Cadence if one in self.silences)
+        if not self.readings:
+            return None
+        for reading in self.readings.values():
+            if reading.code and meaning_of(reading.code) is Meaning.GPU_ILL:
+                return reading.code
+        return 0
 
     @property
     def answers(self) -> bool:
         """Whether it is worth asking at every tick; else it is looked up again at the full cadence."""
-        newest = self.newest
-        silent = newest is not None and newest.code != 0 and not newest.values
-        return self.device is not None and not silent and not self.hung
+        return self.device is not None and not self.silences and not self.hung
 
     def count_error(self, function: str, code: int) -> None:
         self.errors[function, code] = self.errors.get((function, code), 0) + 1
@@ -107,6 +116,9 @@ class Record:
 
     def found(self, device: Device) -> None:
         """NVML gave us the GPU, perhaps again and at another index."""
+        if self.device is not None:
+            # Of the same session: a counter must not change its source.
+            device.bookmarks.sources = self.device.bookmarks.sources
         self.device = device
         self.index = device.index
         self.pci_bus_id = device.pci_bus_id
@@ -117,18 +129,30 @@ class Record:
         """Nothing that was read is true any more."""
         self.device = None
         self.readings.clear()
+        # That the GPU itself is gone, no new session and no failed look-up takes back.
+        self.silences = {
+            cadence: code
+            for cadence, code in self.silences.items()
+            if meaning_of(code) is Meaning.GPU_GONE
+        }
 
     def skipped(self, cadence: Cadence) -> Mapping[Signal, WhyNot]:
         """Signals not worth asking for before the next static sweep."""
-        return self.missing.get(cadence, {})
+        return self.missing.get(cadence, _NOTHING_MISSING)
 
     def fold(self, reading: Reading, *, everything: bool = False) -> None:
         """Take a reading in; `everything` if nothing was skipped."""
         self.hung = False
         self.silenced = False
         self.look_up_code = 0
+        if reading.cadence is Cadence.FULL:
+            values = without_unused_codecs(reading.values, self.codecs_used)
+            reading = reading._replace(values=values)
         if reading.code and not reading.values:
             self.readings.clear()
+            self.silences[reading.cadence] = reading.code
+        else:
+            self.silences.pop(reading.cadence, None)
         self.readings[reading.cadence] = reading
         self._note_missing(reading, everything=everything)
         if reading.texts:
@@ -136,12 +160,16 @@ class Record:
         self.implausible_readings += reading.implausible
         for failure in reading.failures:
             self.count_error(failure.function, failure.code)
-        self.account.take(reading)
+        if not self.silences:
+            self.account.take(reading)
         at = reading.finished_monotonic_seconds
         if self.hangs and at - self.hung_at_monotonic_seconds > HANGS_FORGIVEN_AFTER_SECONDS:
             self.hangs = 0
 
     def _note_missing(self, reading: Reading, *, everything: bool) -> None:
+        if not reading.missing and not everything:
+            # As nearly always: up to fifty times a second.
+            return
         known = self.missing.get(reading.cadence, {})
         missing = dict(reading.missing) if everything else {**known, **reading.missing}
         if missing != known:
@@ -150,5 +178,15 @@ class Record:
 
     def statistics(self) -> dict[MetricSpec, Statistics]:
         """The trailing window of each fast signal that the newest fast reading has."""
+        return self.account.statistics(self.shown)
+
+    @property
+    def shown(self) -> Mapping[Signal, float]:
+        """What the newest fast reading has."""
         fast = self.readings.get(Cadence.FAST)
-        return self.account.statistics(fast.values if fast else {})
+        return fast.values if fast and not self.silences else {}
+
+    @property
+    def readings_shown(self) -> tuple[Reading, ...]:
+        """None of a GPU that refuses a whole group: what else it answers is not to be trusted."""
+        return () if self.silences else tuple(self.readings.values())

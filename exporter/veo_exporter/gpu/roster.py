@@ -27,6 +27,7 @@ class Roster:
         self.folding = folding
         self.records: dict[str, Record] = {}
         self.flights: dict[str, Flight] = {}
+        self._errors_of_forgotten: dict[str, dict[tuple[str, int], int]] = {}
 
     def subject_at(self, index: int) -> str:
         """Whom to blame if a look-up of this index does not return."""
@@ -62,8 +63,15 @@ class Roster:
         record = Record(
             subject=subject, index=index, uuid=uuid, pci_bus_id="", folding=self.folding
         )
+        record.errors = self._errors_of_forgotten.pop(subject, {})
         self.records[subject] = record
         return record
+
+    def forget(self, nameless: Record) -> None:
+        """An index of an earlier session. Whoever is at it next goes on counting: the rows are the same."""
+        del self.records[nameless.subject]
+        if nameless.errors:
+            self._errors_of_forgotten[nameless.subject] = nameless.errors
 
     def _rename(self, record: Record, subject: str) -> None:
         del self.records[record.subject]

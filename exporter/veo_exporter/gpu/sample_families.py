@@ -15,17 +15,16 @@ from veo_exporter.catalog.gpu_samples import (
 )
 from veo_exporter.exposition import Family
 from veo_exporter.gpu.histogram import distribution_of
-from veo_exporter.gpu.readings import GpuView, Raw, Signal
+from veo_exporter.gpu.readings import Raw, Sampled, Signal
 
 
 def add_samples(
     family: Callable[[MetricSpec], Family],
     identity: tuple[str, str],
-    gpu: GpuView,
+    sampled: Sampled,
     shown: Mapping[Signal, float],
 ) -> None:
     """Add what stands beside the signals that are shown now."""
-    sampled = gpu.sampled
     for signal, seconds in sampled.seconds.items():
         if signal in shown:
             family(BUSY[signal]).add(identity, seconds)

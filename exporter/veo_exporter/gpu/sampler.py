@@ -25,7 +25,7 @@ from veo_exporter.gpu.news import News
 from veo_exporter.gpu.nodes import Nodes
 from veo_exporter.gpu.pause import NOT_PAUSED, Pauses, PauseStatus
 from veo_exporter.gpu.plan import LOOK_UP_PATIENCE_SECONDS, Plan
-from veo_exporter.gpu.readings import Cadence, Device, Snapshot
+from veo_exporter.gpu.readings import Cadence, CallsElsewhere, Device, Snapshot
 from veo_exporter.gpu.session import ClosingCall, Opened
 from veo_exporter.gpu.timing import PUBLISH_INTERVAL_SECONDS, Timing
 from veo_exporter.gpu.worker import Standing
@@ -34,7 +34,10 @@ log = structlog.get_logger(__name__)
 
 LONGEST_HANG_BACKOFF_SECONDS: Final = 60.0
 STUCK_THREADS_OF_A_LOCKED_DRIVER: Final = 2
-CLOSE_DEADLINE_SECONDS: Final = 0.5
+CLOSE_DEADLINE_SECONDS: Final = 0.75
+NEWS_GRACE_SECONDS: Final = 0.2
+"""So much later than it has news each second, the worker has not wakened us, and we look by ourselves:
+without it both would come at the same time, and everything be looked at twice."""
 
 
 class Sampler:
@@ -54,6 +57,7 @@ class Sampler:
         self.calls = CallTotals()
         self.pauses = Pauses(clock)
         self._holders: list[Callable[[], Iterable[str]]] = []
+        self._calls_elsewhere: Callable[[], CallsElsewhere] = CallsElsewhere
         self._readers: list[Callable[[Snapshot], None]] = []
         self._memory = memory
         self._pci_functions = pci_functions
@@ -92,6 +96,10 @@ class Sampler:
         """Have somebody asked which of its calls are stuck in the driver, which therefore cannot be
         given back; on the sampler's thread, before it starts."""
         self._holders.append(calls)
+
+    def also_tell(self, calls: Callable[[], CallsElsewhere]) -> None:
+        """Have each snapshot tell of calls that are made elsewhere; before it starts."""
+        self._calls_elsewhere = calls
 
     def also_ask(self, cadence: Cadence, survey: Survey) -> None:
         """Have every GPU asked this with a group of signals; before it starts."""
@@ -242,8 +250,10 @@ class Sampler:
     def _patience_seconds(self) -> float:
         # A call that begins while this waits is noticed at its deadline all the same: the wait is
         # no longer than that.
-        longest = min(self._timing.call_deadline_seconds, PUBLISH_INTERVAL_SECONDS)
-        if self._crew.idle and not self._standing().tasks:
+        longest = min(
+            self._timing.call_deadline_seconds, PUBLISH_INTERVAL_SECONDS + NEWS_GRACE_SECONDS
+        )
+        if self._crew.idle and not self._crew.keeps_asking:
             longest = PUBLISH_INTERVAL_SECONDS
         elif not self._crew.idle:
             # Likewise a look-up that tries the patience of the others.
@@ -299,7 +309,7 @@ class Sampler:
         now = self._clock.monotonic_seconds()
         self._published_at = now
         self._found_something = False
-        self.latest = self._ledger.snapshot(now, self._bus, self._expected)
+        self.latest = self._ledger.snapshot(now, self._bus, self._expected, self._calls_elsewhere())
         self._news.tell(self.latest)
         self._tell_readers()
         if self._memory is not None:

@@ -142,22 +142,29 @@ def _read_buffer(
         # Nothing newer.
         return SampleBatch(since, ()), 0
     now_microseconds = int(clock.unix_seconds() * 1e6)
+    after = max(since, now_microseconds - REACH_MICROSECONDS)
+    until = now_microseconds + FUTURE_MICROSECONDS
+    (low, high), convert = buffer.limits, buffer.convert
     try:
-        rows = rows_between(
-            _unpack(_ROWS[value_type], raw),
-            max(since, now_microseconds - REACH_MICROSECONDS),
-            now_microseconds + FUTURE_MICROSECONDS,
-        )
+        believed = [
+            (at, value)
+            for at, number in _unpack(_ROWS[value_type], raw)
+            if after < at <= until and low <= (value := convert(number)) <= high
+        ]
+        unbelievable = 0
+        if len(believed) < len(raw):
+            # Seldom: which of them were not for us, and which cannot be true.
+            rows = rows_between(_unpack(_ROWS[value_type], raw), after, until)
+            unbelievable = len(rows) - len(believed)
+        else:
+            rows = believed
     except Exception as error:
         # A type of value that no header names, or rows that are none.
         raise NvmlError(FUNCTION, UNREADABLE, repr(error)) from error
+    believed.sort()
     if rows:
         seen[buffer.kind] = rows[-1][0]
-    (low, high), convert = buffer.limits, buffer.convert
-    believed = tuple(
-        [(at, value) for at, number in rows if low <= (value := convert(number)) <= high]
-    )
-    return SampleBatch(since, believed), len(rows) - len(believed)
+    return SampleBatch(since, tuple(believed)), unbelievable
 
 
 def _unpack(row: Struct, raw: Sequence[Any]) -> Iterable[tuple[int, float]]:

@@ -143,4 +143,4 @@ def close_session(
 
 def ends_session(code: int) -> bool:
     """Whether a return code says that the session is over."""
-    return meaning_of(code) in (Meaning.REINITIALISE, Meaning.RESTART)
+    return code != 0 and meaning_of(code) in (Meaning.REINITIALISE, Meaning.RESTART)

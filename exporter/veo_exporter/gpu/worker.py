@@ -54,7 +54,7 @@ class Standing(Generic[Result]):
 
 
 class Worker(Generic[Result]):
-    """Carries out rounds, and standing tasks between them, on a daemon thread.
+    """Carries out rounds, and standing tasks between their tasks, on a daemon thread.
 
     Only the worker appends to `answers` and `late`, only the watcher takes from them. `wake` is set when a round
     ends, when there is news of standing tasks, and when the thread ends.
@@ -73,6 +73,8 @@ class Worker(Generic[Result]):
         self._wake = wake
         self._rounds: SimpleQueue[Round[Result] | None] = SimpleQueue()
         self._told_at = 0.0
+        self._tick_at = 0.0
+        self._interval_seconds = 0.0
         self._reported: set[str] = set()
         # A daemon: a thread that the driver does not give back must not keep the process.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -95,20 +97,12 @@ class Worker(Generic[Result]):
 
     def _run(self) -> None:
         try:
-            tick, interval = 0.0, 0.0
             while not self.abandoned:
-                now = self._clock.monotonic_seconds()
-                standing = self.standing
-                if standing.interval_seconds != interval:
-                    tick, interval = now, standing.interval_seconds
-                if standing.tasks and now >= tick:
-                    self._carry_out_standing(standing)
-                    # From the last scheduled tick, so that they do not drift; missed ones are skipped.
-                    missed = (self._clock.monotonic_seconds() - tick) // interval
-                    tick += (max(missed, 0) + 1) * interval
+                wait_seconds = self._tick_if_due()
+                if wait_seconds == 0.0:
                     continue
                 try:
-                    round = self._rounds.get(timeout=tick - now if standing.tasks else None)
+                    round = self._rounds.get(timeout=wait_seconds)
                 except Empty:
                     continue
                 if round is None:
@@ -117,6 +111,23 @@ class Worker(Generic[Result]):
         finally:
             self.ended = True
             self._wake.set()
+
+    def _tick_if_due(self) -> float | None:
+        """Carry out the standing tasks if it is time to. 0: it was; else how long there is until then."""
+        now = self._clock.monotonic_seconds()
+        standing = self.standing
+        interval = standing.interval_seconds
+        if interval != self._interval_seconds:
+            self._tick_at, self._interval_seconds = now, interval
+        if not standing.tasks:
+            return None
+        if now < self._tick_at:
+            return self._tick_at - now
+        self._carry_out_standing(standing)
+        # From the last scheduled tick, so that they do not drift; missed ones are skipped.
+        missed = (self._clock.monotonic_seconds() - self._tick_at) // interval
+        self._tick_at += (max(missed, 0) + 1) * interval
+        return 0.0
 
     def _carry_out_standing(self, standing: Standing[Result]) -> None:
         for task in standing.tasks:
@@ -133,15 +144,24 @@ class Worker(Generic[Result]):
             self._wake.set()
 
     def _carry_out_round(self, round: Round[Result]) -> None:
-        for task in round.tasks:
+        for place, task in enumerate(round.tasks):
+            if place:
+                # However long all of them take, the standing ones come when they are due.
+                self._tick_if_due()
+                if self._is_taken_from(round):
+                    return
             self._carry_out(task)
             if self.abandoned:
                 return
             round.done += 1
-            if round.cut:
+            if self._is_taken_from(round):
                 return
         if round.tasks:
             self._wake.set()
+
+    def _is_taken_from(self, round: Round[Result]) -> bool:
+        """Whether somebody else carries out the rest."""
+        return self.abandoned or round.cut
 
     def _carry_out(self, task: Task[Result]) -> None:
         self.task = task

@@ -12,7 +12,7 @@ from veo_exporter.catalog.xid import OTHER
 
 PAIR_SECONDS: Final = 5.0
 """What the other road told of the same GPU and number so shortly ago is the same Xid. NVML's events
-come at once, the kernel log is looked at twice a second; the rest is for a machine in distress."""
+come at once, the kernel log is looked at each second; the rest is for a machine in distress."""
 MAX_WAITING: Final = 1000
 """Of each road, number and GPU. In a storm beyond it some count twice."""
 MAX_UNKNOWN: Final = 8

@@ -15,6 +15,8 @@ log = structlog.get_logger(__name__)
 
 LOG_SECONDS: Final = 10.0
 """A storm of one Xid on one GPU is a line each ten seconds, which says how many there were."""
+MAX_LOGGED: Final = 4096
+"""Of GPUs and labels; more than there are, unless addresses are made up."""
 XID_DROPPED_SEEDS: Final = (("xid_label", OTHER),)
 
 Happened = Callable[[float, str, Mapping[str, Any]], None]
@@ -79,6 +81,9 @@ class XidIntake:
         if now - logged_at < LOG_SECONDS:
             self._logged[key] = logged_at, unsaid + 1
             return
+        if key not in self._logged and len(self._logged) >= MAX_LOGGED:
+            # Those of before may be told once more than they should be.
+            self._logged.clear()
         self._logged[key] = now, 0
         tell = log.info if fields["tier"] == Tier.INFO.value else log.warning
         tell("Xid", **fields, cause=cause, unsaid_before=unsaid)

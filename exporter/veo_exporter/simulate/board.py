@@ -9,6 +9,7 @@ from typing import Any, Final
 from veo_exporter.simulate.scenario import Board
 
 _GIB: Final = 1024**3
+CLOCK_MEM: Final = 2
 _HOPPER: Final = 9
 _BRAND_NVIDIA: Final = 14
 _BANKS: Final = 2560
@@ -20,6 +21,10 @@ _ECC_LOCATIONS: Final = (2, 7)
 
 def _ecc_errors(_board: Board, _error: int, _counter: int, location: int) -> int | None:
     return 0 if location in _ECC_LOCATIONS else None
+
+
+def _top_clock(board: Board, domain: int) -> int:
+    return board.memory_clock_megahertz if domain == CLOCK_MEM else board.sm_clock_max_megahertz
 
 
 def _limit(board: Board) -> int:
@@ -41,13 +46,15 @@ STEADY: Final[dict[str, Callable[..., Any]]] = {
         _limit(board) * 2 // 7,
         _limit(board),
     ),
+    "nvmlDeviceGetMaxClockInfo": _top_clock,
+    # As this board leaves the factory.
+    "nvmlDeviceGetApplicationsClock": _top_clock,
     "nvmlDeviceGetTemperatureThreshold": lambda _, threshold: _THRESHOLDS[threshold],
     "nvmlDeviceGetCurrPcieLinkGeneration": lambda _: 5,
     "nvmlDeviceGetMaxPcieLinkGeneration": lambda _: 5,
     "nvmlDeviceGetCurrPcieLinkWidth": lambda _: 16,
     "nvmlDeviceGetMaxPcieLinkWidth": lambda _: 16,
     "nvmlDeviceGetEccMode": lambda _: (1, 1),
-    "nvmlDeviceGetMigMode": lambda _: (0, 0),
     "nvmlDeviceGetMemoryErrorCounter": _ecc_errors,
     "nvmlDeviceGetRowRemapperHistogram": lambda _: SimpleNamespace(
         max=_BANKS, high=0, partial=0, low=0, none=0

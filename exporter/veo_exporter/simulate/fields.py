@@ -15,7 +15,9 @@ LINKS: Final = 18
 MEMORY_WARMER_CELSIUS: Final = 8
 """By how much stacked memory is warmer than the GPU beside it."""
 # Traffic is made to follow the work, as energy does: at 700 W some 21 GB in a second.
-_PCIE_BYTES_PER_JOULE: Final = 8_000_000
+PCIE_SENT_BYTES_PER_JOULE: Final = 8_000_000
+PCIE_RECEIVED_SHARE: Final = 2
+"""For each byte sent."""
 _NVLINK_KIB_PER_JOULE: Final = 30_000
 
 _UNSIGNED: Final = 3
@@ -60,8 +62,8 @@ def _fields(scenario: Scenario, gpu: int, elapsed_seconds: float) -> Mapping[tup
             field_id: round(1e9 * throttled.get(reason, 0.0))
             for field_id, reason in _REASON_FIELDS.items()
         },
-        197: round(joules * _PCIE_BYTES_PER_JOULE),
-        198: round(joules * _PCIE_BYTES_PER_JOULE * 2),
+        197: round(joules * PCIE_SENT_BYTES_PER_JOULE),
+        198: round(joules * PCIE_SENT_BYTES_PER_JOULE * PCIE_RECEIVED_SHARE),
         91: LINKS,
         **dict(enumerate(MARGIN_THRESHOLDS, start=193)),
     }

@@ -14,6 +14,15 @@ ANY: Final = "*"
 """Every function."""
 RIPPLE: Final = 0.015
 """Share by which steady work goes up and down, so that a curve looks alive."""
+NOT_WITH_MIG: Final = (
+    "nvmlDeviceGetUtilizationRates",
+    "nvmlDeviceGetEncoderUtilization",
+    "nvmlDeviceGetDecoderUtilization",
+    "nvmlDeviceGetJpgUtilization",
+    "nvmlDeviceGetOfaUtilization",
+    "nvmlDeviceGetProcessesUtilizationInfo",
+)
+"""What a driver does not tell of a GPU that is divided."""
 _BITS: Final = {name: bit for bit, name in REASONS.items()}
 
 
@@ -65,6 +74,8 @@ def driver_loaded(scenario: Scenario, elapsed_seconds: float) -> bool:
 def condition_of(scenario: Scenario, gpu: int, elapsed_seconds: float) -> Condition:
     """What is wrong with a GPU."""
     unsupported = dict.fromkeys(scenario.board.unsupported, int(ReturnCode.NOT_SUPPORTED))
+    if any(division.gpu == gpu for division in scenario.mig):
+        unsupported |= dict.fromkeys(NOT_WITH_MIG, int(ReturnCode.NOT_SUPPORTED))
     condition = Condition(codes=unsupported)
     for happening in _so_far(scenario, elapsed_seconds):
         if not happening.gpus or gpu in happening.gpus:
