@@ -41,7 +41,7 @@ def test_the_defaults_are_printed_as_they_are_written(capsys: pytest.CaptureFixt
         "  dcgm_names: 'off'\n"
         "  dcgm_uuid_label: UUID\n"
         "  dcgm_hostname_label: Hostname\n"
-        "  process_names: 5\n"
+        "  process_names: 3\n"
         "  process_names_max: 50\n"
         "  proc_root: /proc\n"
         "  gpm: auto\n"

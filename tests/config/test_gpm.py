@@ -23,7 +23,7 @@ def test_modes_in_a_file(tmp_path: Path, written: str, mode: GpmMode) -> None:
 
 def test_defaults() -> None:
     gpu = load_settings(None, {}, {}).gpu
-    assert (gpu.gpm, gpu.process_names, gpu.process_names_max) == (GpmMode.AUTO, 5, 50)
+    assert (gpu.gpm, gpu.process_names, gpu.process_names_max) == (GpmMode.AUTO, 3, 50)
     assert gpu.proc_root == Path("/proc")
 
 
