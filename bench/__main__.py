@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: The veo-exporter authors
 # SPDX-License-Identifier: Apache-2.0
-"""python -m bench: measures the budgets and says which are missed."""
+"""python -m bench: measures the budgets and says which are missed.
+
+`python -m bench series` measures nothing: it counts where the series of a page go.
+"""
 
 import argparse
 import json
@@ -13,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from bench import cpu, hang, render
+from bench import cpu, hang, render, series
 from bench.results import Row, table
 from bench.scrapes import ScrapeFailed
 from bench.servers import OTHER_PYTHON, ServerFailed
@@ -28,18 +31,25 @@ MEASUREMENTS: Final = {
 """Each with the seconds it takes if not told otherwise, start and end of the exporters apart."""
 
 CANNOT_MEASURE: Final = 2
+SERIES: Final = "series"
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "what", nargs="*", help=f"some of {', '.join(MEASUREMENTS)}; all if none is named"
+        "what",
+        nargs="*",
+        help=f"some of {', '.join(MEASUREMENTS)}; all if none is named; or {SERIES} alone",
     )
     parser.add_argument("--seconds", type=float, help="how long to measure, all together")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     arguments = parser.parse_args()
-    if unknown := set(arguments.what) - set(MEASUREMENTS):
-        parser.error(f"{', '.join(sorted(unknown))}: there are {', '.join(MEASUREMENTS)}")
+    if SERIES in arguments.what and len(arguments.what) > 1:
+        parser.error(f"{SERIES} is a table of its own: ask for it alone")
+    if unknown := set(arguments.what) - {*MEASUREMENTS, SERIES}:
+        parser.error(
+            f"{', '.join(sorted(unknown))}: there are {', '.join([*MEASUREMENTS, SERIES])}"
+        )
     if arguments.seconds is not None and arguments.seconds < 1:
         parser.error("--seconds: at least 1")
     return arguments
@@ -66,6 +76,8 @@ def main() -> int:
     """Measure; gives the exit status."""
     arguments = _arguments()
     signal.signal(signal.SIGTERM, _end)
+    if arguments.what == [SERIES]:
+        return _count_series()
     names = arguments.what or list(MEASUREMENTS)
     if not OTHER_PYTHON.exists():
         print("nvitop-exporter is not there: run `make bench`", file=sys.stderr)
@@ -87,6 +99,18 @@ def main() -> int:
         written_rows = {"rows": [row.as_dict() for row in rows]}
         arguments.json.write_text(json.dumps(written | written_rows, indent=2) + "\n")
     return int(any(row.verdict == "OVER" for row in rows))
+
+
+def _count_series() -> int:
+    try:
+        build()
+        with tempfile.TemporaryDirectory(prefix="veo-bench-") as folder:
+            shares = series.measure(Path(folder))
+    except (CompilerMissingError, ServerFailed, ScrapeFailed) as error:
+        print(f"cannot count: {error}", file=sys.stderr)
+        return CANNOT_MEASURE
+    print(series.table(shares))
+    return int(sum(share.total for share in shares) > series.MOST)
 
 
 def _own_cpu_seconds() -> float:

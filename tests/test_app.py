@@ -277,6 +277,18 @@ async def test_a_reload_takes_hold(path: Path) -> None:
         assert await seen.value("veo_exporter_config_last_reload_successful") == 1
 
 
+async def test_a_reload_takes_other_thresholds_of_advice() -> None:
+    given = settings()
+    async with running(given) as seen:
+        seen.next = given.model_copy(
+            update={"advice": given.advice.model_copy(update={"low_above": 0.7})}
+        )
+        await seen.app.reload()
+        status, text = await seen.ask("GET", "/api/v1/advice")
+        assert status == 200
+        assert json.loads(text)["thresholds"]["low_above"] == 0.7
+
+
 async def test_a_bad_reload_leaves_everything_as_it_was(path: Path) -> None:
     given = settings(path, expected_count=5)
     successful = "veo_exporter_config_last_reload_successful"
@@ -311,7 +323,12 @@ async def test_what_needs_a_restart_is_refused_by_name(path: Path, tmp_path: Pat
     changed = Settings.model_validate(
         {
             "web": {"listen_address": "127.0.0.1:1", "unix_socket": str(tmp_path / "other")},
-            "gpu": {"enabled": False, "sysfs_root": "/host/sys", "window": "10s"},
+            "gpu": {
+                "enabled": False,
+                "sysfs_root": "/host/sys",
+                "dcgm_names": "classic",
+                "window": "10s",
+            },
             "log": {"level": "debug"},
         }
     )
@@ -322,7 +339,8 @@ async def test_what_needs_a_restart_is_refused_by_name(path: Path, tmp_path: Pat
         assert refused.value.faults == [
             f"{name} cannot change while the exporter runs: restart it"
             for name in (
-                "web.listen_address", "web.unix_socket", "gpu.enabled", "gpu.sysfs_root", "log.level"
+                "web.listen_address", "web.unix_socket", "gpu.enabled", "gpu.sysfs_root",
+                "gpu.dcgm_names", "log.level"
             )
         ]  # fmt: skip
         # Refused whole: the window, which could change, has not.

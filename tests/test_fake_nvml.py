@@ -815,6 +815,7 @@ def test_mig(library: FakeLibrary, node: FakeNode) -> None:
     assert code_of(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, first, 7) == 2
     device = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(first, 2)
     assert pynvml.nvmlDeviceGetUUID(device) == "MIG-aaaa"
+    assert pynvml.nvmlDeviceGetName(device) == "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
     assert pynvml.nvmlDeviceGetGpuInstanceId(device) == 5
     assert pynvml.nvmlDeviceGetMemoryInfo(device).used == 4 << 30
     assert pynvml.nvmlDeviceIsMigDeviceHandle(device).value == 1
@@ -860,6 +861,16 @@ def test_gpm(library: FakeLibrary, node: FakeNode) -> None:
     pynvml.nvmlGpmMetricsGet(request)
     assert (request.metrics[0].nvmlReturn, request.metrics[0].value) == (0, 88.25)
     assert request.metrics[1].nvmlReturn == 3
+    node.gpus[0].set(gpm_codes={2: 999})
+    pynvml.nvmlGpmMetricsGet(request)
+    assert request.metrics[0].nvmlReturn == 999
+    mig = FakeMigDevice(0, "MIG-aaaa", 5, 0, 10 << 30, 4 << 30)
+    node.gpus[0].set(mig_mode=1, mig_devices=[mig], mig_gpm={(5, 2): 12.5})
+    assert code_of(pynvml.nvmlGpmMigSampleGet, first, 4, samples[0]) == 2
+    for sample in samples:
+        pynvml.nvmlGpmMigSampleGet(first, 5, sample)
+    pynvml.nvmlGpmMetricsGet(request)
+    assert (request.metrics[0].nvmlReturn, request.metrics[0].value) == (0, 12.5)
     for sample in samples:
         pynvml.nvmlGpmSampleFree(sample)
     node.gpus[0].set(gpm_supported=0)

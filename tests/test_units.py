@@ -26,6 +26,7 @@ def test_values_are_converted_to_base_units() -> None:
     [
         (Unit.SECONDS, "seconds", "seconds", "s"),
         (Unit.BYTES, "bytes", "bytes", "bytes"),
+        (Unit.BYTES_PER_SECOND, "bytes_per_second", "bytes_per_second", "Bps"),
         (Unit.HERTZ, "hertz", "hertz", "hertz"),
         (Unit.WATTS, "watts", "watts", "watt"),
         (Unit.JOULES, "joules", "joules", "joule"),

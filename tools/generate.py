@@ -9,6 +9,7 @@ from pathlib import Path
 import alerts.generation
 import dashboards.generation
 import helm.generation
+from tools.xid_document import xid_markdown
 from veo_exporter.cli.show import metrics_markdown, settings_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,6 +20,7 @@ def generated_files() -> dict[Path, str]:
     files = {
         ROOT / "docs/metrics.md": metrics_markdown(),
         ROOT / "docs/configuration.md": settings_markdown(),
+        ROOT / "docs/xid-codes.md": xid_markdown(),
         **alerts.generation.generated_files(),
         **dashboards.generation.generated_files(),
     }

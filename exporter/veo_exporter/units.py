@@ -14,6 +14,7 @@ class Unit(Enum):
 
     SECONDS = ("seconds", "seconds", "s")
     BYTES = ("bytes", "bytes", "bytes")
+    BYTES_PER_SECOND = ("bytes_per_second", "bytes_per_second", "Bps")
     HERTZ = ("hertz", "hertz", "hertz")
     WATTS = ("watts", "watts", "watt")
     JOULES = ("joules", "joules", "joule")
@@ -47,3 +48,23 @@ def milliwatts_to_watts(milliwatts: float) -> float:
 def millijoules_to_joules(millijoules: float) -> float:
     """1,000 mJ is 1 J."""
     return millijoules / 1000
+
+
+def microseconds_to_seconds(microseconds: float) -> float:
+    """1,000,000 µs is 1 s."""
+    return microseconds / 1e6
+
+
+def nanoseconds_to_seconds(nanoseconds: float) -> float:
+    """1,000,000,000 ns is 1 s."""
+    return nanoseconds / 1e9
+
+
+def kibibytes_to_bytes(kibibytes: float) -> float:
+    """1 KiB is 1,024 bytes."""
+    return kibibytes * 1024
+
+
+def mebibytes_to_bytes(mebibytes: float) -> float:
+    """1 MiB is 1,048,576 bytes."""
+    return mebibytes * 1_048_576

@@ -43,6 +43,11 @@ KERNEL = """\
 FIXED = {
     "sudo dmesg -T": KERNEL,
     "journalctl -k -b -1": KERNEL,
+    "sudo journalctl --since -2h": (
+        "Nov 30 12:00:01 node sudo[7]: root : COMMAND=/usr/bin/apt-get install nvidia-driver-570\n"
+        "Nov 30 12:00:02 node systemd[1]: Stopping veo-exporter.service...\n"
+        "Nov 30 12:00:03 node sshd[9]: Accepted publickey for root\n"
+    ),
     "lsmod": "nvidia_uvm 1581056 0\nnvidia 56717312 1 nvidia_uvm\nxhci_hcd 331776 1 xhci_pci\n",
     "sudo ss -ltnp": (
         'LISTEN 0 128 *:9420 *:* users:(("veo-exporter",pid=7,fd=9))\n'

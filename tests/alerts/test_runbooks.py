@@ -208,6 +208,8 @@ def test_queries_can_be_read_and_name_what_exists(alert: str) -> None:
 LABELS = {
     "gpu": ["3"],
     "uuid": ["GPU-3"],
+    # A whole GPU.
+    "mig_uuid": [""],
     "pci_bus_id": ["0000:4e:00.0"],
     "state": ["ok", "lost", "hung", "reset_required", "hidden", "unknown"],
     "reason": ["hw_thermal_slowdown"],
@@ -233,6 +235,7 @@ OFTEN = {
     "veo_gpus_expected": ("8", "8"),
     "veo_gpus_visible": ("8", "8"),
     "veo_gpus_usable": ("8", "8"),
+    "veo_exporter_paused": ("0", "0"),
     "veo_gpu_nvml_return_code": ("0", "0"),
     "veo_gpu_nvml_call_in_flight_seconds": ("_", "_"),
     "veo_gpu_memory_used_bytes": ("60e9", "60e9"),
@@ -274,6 +277,12 @@ TROUBLES: dict[str, dict[str, Values]] = {
     "VeoGpusMissing": {"veo_gpus_usable": ("8", "7")},
     "VeoDataStale": {
         **in_state("unknown"),
+        "veo_gpus_usable": ("8", "0"),
+        "veo_exporter_last_success_timestamp_seconds": ("", "frozen"),
+    },
+    "VeoExporterPaused": {
+        **in_state("unknown"),
+        "veo_exporter_paused": ("0", "1"),
         "veo_gpus_usable": ("8", "0"),
         "veo_exporter_last_success_timestamp_seconds": ("", "frozen"),
     },

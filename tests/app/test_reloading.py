@@ -25,7 +25,37 @@ OTHERWISE: dict[str, dict[str, Any]] = {
         "start_deadline": "31s",
         "expected_count": 5,
         "sysfs_root": "/host/sys",
+        "device_root": "/host/dev",
+        "proc_root": "/host/proc",
+        "driver_samples": False,
+        "pause_default": "11m",
+        "pause_max": "2h",
+        "process_names": 6,
+        "process_names_max": 51,
+        "gpm": "off",
+        "dcgm_names": "classic",
+        "dcgm_uuid_label": "uuid",
+        "dcgm_hostname_label": "hostname",
     },
+    "advice": {
+        "medium_from": 0.5,
+        "low_above": 0.9,
+        "hysteresis": 0.02,
+        "sweeps": 4,
+        "pressure_free_bytes": 1,
+    },
+    "kubernetes": {
+        "enabled": "off",
+        "kubelet_socket": "/run/kubelet.sock",
+        "interval": "31s",
+        "deadline": "3s",
+        "keep": "6m",
+        "resource_prefixes": ["example.com/"],
+        "max_rows": 513,
+        "max_answer_bytes": 4097,
+    },
+    "kernel": {"log": "off", "log_path": "/var/log/kern.log"},
+    "state": {"enabled": False, "directory": "/srv/state"},
     "video": {
         "enabled": False,
         "folders": [{"name": "out", "path": "/srv/out"}],
@@ -97,7 +127,9 @@ def handed_over(settings: Settings) -> tuple[object, ...]:
     parts = Changeable.of(settings)
     probe, budgets = parts.probe, parts.budgets
     return (
-        *(parts.timing, parts.expected_gpus, parts.backlog, parts.limits, parts.max_batch),
+        *(parts.timing, parts.expected_gpus, parts.pauses, parts.ladder),
+        *(parts.process_names, parts.gpm_signals, parts.pods),
+        *(parts.backlog, parts.limits, parts.max_batch),
         *(probe.roots, probe.thresholds, probe.most_frames, probe.ffprobe.limits),
         # What these two are made of is nobody else's business, but it is compared here.
         vars(probe.ffprobe)["_program"],

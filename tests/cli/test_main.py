@@ -120,14 +120,14 @@ def test_a_scenario_that_is_not_there_ends_the_demo(capsys: pytest.CaptureFixtur
     assert main(["demo", "--scenario", "bussy"]) == 2
     assert capsys.readouterr().err == (
         "veo-exporter demo: there is no scenario 'bussy': write a path, or one of "
-        "busy, driver-reload, gpu-hung, gpu-lost, node-lost\n"
+        "busy, driver-reload, gpu-hung, gpu-lost, mig, node-lost\n"
     )
 
 
 def test_the_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--list-scenarios"]) == 0
     names = [line.partition(": ")[0] for line in capsys.readouterr().out.splitlines()]
-    assert names == ["busy", "driver-reload", "gpu-hung", "gpu-lost", "node-lost"]
+    assert names == ["busy", "driver-reload", "gpu-hung", "gpu-lost", "mig", "node-lost"]
 
 
 def test_a_taken_address_ends_it_with_a_sentence(tmp_path: Path) -> None:

@@ -78,7 +78,21 @@ def test_each_setting_has_its_variable_and_flag() -> None:
     assert environment_name(("gpu", "fast_interval")) == "VEO_GPU__FAST_INTERVAL"
     assert flag_name(("gpu", "fast_interval")) == "--gpu.fast-interval"
     places = setting_places()
-    assert list(sections()) == ["web", "gpu", "video", "jobs", "logs", "traces", "log"]
+    assert list(sections()) == [
+        *(
+            "web",
+            "gpu",
+            "advice",
+            "video",
+            "jobs",
+            "logs",
+            "traces",
+            "kubernetes",
+            "kernel",
+            "state",
+            "log",
+        )
+    ]
     assert len(places) > 13
     assert len({environment_name(place) for place in places}) == len(places)
     assert len({flag_name(place) for place in places}) == len(places)

@@ -13,13 +13,15 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.conftest import QUICK
 from tests.daemon import Daemon, Page
 from tests.fake_nvml import FakeNode
+from tests.gpu.boards import divide, with_everything
+from tests.kubernetes.kubelet import FakeKubelet, Held
 from veo_exporter.catalog import CATALOG, Kind
 
 GOLDEN = Path(__file__).parent.parent / "golden/metrics.txt"
 
 # What differs from run to run and from machine to machine; the series themselves do not.
 VOLATILE = re.compile(
-    r"^((?:process_|veo_exporter_(?:build_info|.*timestamp|http_requests)|veo_gpu_nvml_call_in_flight)"
+    r"^((?:process_|veo_exporter_(?:build_info|.*timestamp|http_requests)|veo_gpu_(?:xid_last_seen|nvml_call|pod_mapping_age|(?:en|de)coder_busy|busy|[a-z_]+_sample_))"
     r"[^ ]*(?:\{.*\})?) \S+$",
     re.MULTILINE,
 )
@@ -31,16 +33,39 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     folder = tmp_path_factory.mktemp("full")
     node = FakeNode(folder / "scenario", gpus=3)
     node.write_sysfs(folder / "sys")
+    with_everything(node.gpus[0])
     node.gpus[1].unsupport("nvmlDeviceGetEncoderUtilization")
+    divide(node.gpus[1])
     node.gpus[2].hang("nvmlDeviceGetMaxClockInfo")
+    kubelet = FakeKubelet(folder / "kubelet.sock").holds(
+        Held("render-0", {"nvidia.com/gpu": [node.gpus[0].uuid, f"{node.gpus[1].uuid}::0"]}),
+        Held("upscale-0", {"nvidia.com/gpu": [f"{node.gpus[1].uuid}::1"]}),
+        Held("web-0", {"example.com/nic": ["0"]}),
+    )
     command = ["serve", *QUICK, f"--gpu.sysfs-root={folder / 'sys'}"]
-    with Daemon(command, node.environment()) as running:
+    command += [f"--kubernetes.kubelet-socket={kubelet.path}"]
+    (folder / "kern.log").touch()
+    command += [f"--kernel.log-path={folder / 'kern.log'}"]
+    with kubelet, Daemon(command, node.environment()) as running:
         running.wait_for(
             lambda page: (
                 page.states() == {"0": "ok", "1": "ok", "2": "hung"}
                 and page.value("veo_gpu_nvml_call_in_flight_seconds", gpu="2") is not None
-                and len(page.values("veo_gpu_energy_joules_total")) == 3
+                # All that was measured of the one that hangs is withdrawn.
+                and len(page.values("veo_gpu_energy_joules_total")) == 2
+                and len(page.values("veo_gpu_utilization_sample_ratio_count")) >= 1
+                and page.values("veo_gpu_power_watts", gpu="2") == []
+                and page.values("veo_gpu_power_limit_watts", gpu="2") == []
+                and len(page.values("veo_gpu_board_info")) == 2
+                and len(page.values("veo_gpu_pod_info")) == 3
+                and page.values("veo_gpu_mig_profiling_active_ratio") != []
+                and page.values("veo_gpu_profiling_active_ratio", gpu="0") != []
+                and len(page.values("veo_gpu_recommended_frame_rate_hertz")) == 2
             )
+        )
+        node.send_xid(0, 79)
+        running.wait_for(
+            lambda page: page.value("veo_gpu_xid_errors_total", gpu="0", xid="79") == 1
         )
         yield running
 

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "exporter/veo_exporter"
 DECLARED = {name for spec in CATALOG for name in spec.series_names} | {
     spec.name for spec in CATALOG
 }
-METRIC = re.compile(r"\bveo_(?:gpus?|jobs?|queue|video|exporter)_[a-z0-9_]*[a-z0-9]\b")
+METRIC = re.compile(r"\bveo_(?:gpus?|node|jobs?|queue|video|exporter)_[a-z0-9_]*[a-z0-9]\b")
 # Names of the package and its files, which have the shape of a metric's name.
 NOT_METRICS = {"veo_exporter_"}
 

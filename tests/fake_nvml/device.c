@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Functions that read a GPU's values.
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "library.h"
@@ -64,8 +66,24 @@ static const struct row *mig_row(const struct call *call) {
     return call->mig == NO_MIG ? NULL : &call->gpu->lists[LIST_mig].items[call->mig];
 }
 
+// The GPU's name and the profile of the MIG device: slices of both kinds if they differ, and memory.
+static nvmlReturn_t mig_name(const struct call *call, const struct row *mig, char *name,
+                             unsigned int length) {
+    char full[160], compute[32] = "";
+    int64_t gibibytes = (mig->cells[4].whole + (INT64_C(1) << 30) - 1) >> 30;
+    int64_t gpu_slices = mig->cells[6].whole, compute_slices = mig->cells[7].whole;
+    if (compute_slices != gpu_slices) {
+        snprintf(compute, sizeof compute, "%" PRId64 "c.", compute_slices);
+    }
+    snprintf(full, sizeof full, "%.96s MIG %s%" PRId64 "g.%" PRId64 "gb",
+             call->gpu->texts[TEXT_name], compute, gpu_slices, gibibytes);
+    return copy_text(full, name, length);
+}
+
 EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length) {
     BEGIN_DEVICE(nvmlDeviceGetName, name != NULL);
+    const struct row *mig = mig_row(&call);
+    if (mig != NULL) return finish(&call, mig_name(&call, mig, name, length));
     return finish(&call, copy_text(call.gpu->texts[TEXT_name], name, length));
 }
 

@@ -451,6 +451,9 @@ class FakeGpu(Rules):
             21: 2441,
         }
     )
+    # Metric to the return code of its row; and (GPU instance, metric) to a value.
+    gpm_codes: dict[int, int] = field(default_factory=dict)
+    mig_gpm: dict[tuple[int, int], float] = field(default_factory=dict)
     # Status, clique, state, health mask, health summary.
     fabric: tuple[int, int, int, int, int] | None = (0, 0, 3, 0, 0)
     mig_devices: list[FakeMigDevice] = field(default_factory=list)
@@ -530,7 +533,9 @@ class FakeGpu(Rules):
                 values = " ".join(str(value) for value in sample.values)
                 yield f"samples {kind} {sample.period_microseconds} {sample.rows} {values}"
         for metric, value in self.gpm.items():
-            yield f"gpm {metric} {value}"
+            yield f"gpm {metric} {value} {self.gpm_codes.get(metric, 0)}"
+        for (instance, metric), value in self.mig_gpm.items():
+            yield f"gpm {metric} {value} 0 {instance}"
         for mig in self.mig_devices:
             yield (
                 f"mig {mig.slot} {mig.uuid} {mig.gpu_instance} {mig.compute_instance}"

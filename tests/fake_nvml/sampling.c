@@ -173,6 +173,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
 
 // Events: a set hears those that the scenario gets after the registration.
 #define EVENT_SETS 32
+// A driver wakes whoever waits; this fake looks, and must not cost what a driver does not.
+#define EVENT_STEP_NANOSECONDS 400000000u
 
 struct fake_event_set {
     bool used;
@@ -278,7 +280,7 @@ static nvmlReturn_t wait_for_event(enum function function, nvmlEventSet_t set,
         uint64_t elapsed = monotonic_nanoseconds() - started;
         if (elapsed >= limit) return NVML_ERROR_TIMEOUT;
         uint64_t left = limit - elapsed;
-        sleep_nanoseconds(left < STEP_NANOSECONDS ? left : STEP_NANOSECONDS);
+        sleep_nanoseconds(left < EVENT_STEP_NANOSECONDS ? left : EVENT_STEP_NANOSECONDS);
     }
 }
 
@@ -292,9 +294,12 @@ EVENT_SET_WAIT(nvmlEventSetWait_v2)
 
 #define GPM_MAGIC 0x76656f2d67706d21u
 
+#define WHOLE_GPU (-1)
+
 struct fake_gpm_sample {
     uint64_t magic, time;
     int gpu;
+    int64_t gpu_instance;
 };
 
 EXPORT nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support) {
@@ -325,25 +330,47 @@ EXPORT nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample) {
     return finish(&call, NVML_SUCCESS);
 }
 
-static nvmlReturn_t take_gpm_sample(struct call *call, nvmlGpmSample_t sample) {
+static nvmlReturn_t take_gpm_sample(struct call *call, int64_t gpu_instance,
+                                    nvmlGpmSample_t sample) {
     if (call->gpu->values[VALUE_gpm_supported] != 1) {
         return finish(call, NVML_ERROR_NOT_SUPPORTED);
     }
     sample->gpu = call->number;
+    sample->gpu_instance = gpu_instance;
     sample->time = monotonic_nanoseconds();
     return finish(call, NVML_SUCCESS);
 }
 
 EXPORT nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample) {
     BEGIN_DEVICE(nvmlGpmSampleGet, is_gpm_sample(sample));
-    return take_gpm_sample(&call, sample);
+    return take_gpm_sample(&call, WHOLE_GPU, sample);
+}
+
+static bool has_gpu_instance(const struct gpu *gpu, unsigned int gpu_instance) {
+    const struct rows *rows = &gpu->lists[LIST_mig];
+    for (int i = 0; i < rows->count; i++) {
+        if (rows->items[i].cells[2].whole == gpu_instance) return gpu->values[VALUE_mig_mode] == 1;
+    }
+    return false;
 }
 
 EXPORT nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned int gpu_instance,
                                         nvmlGpmSample_t sample) {
-    (void)gpu_instance;
     BEGIN_DEVICE(nvmlGpmMigSampleGet, is_gpm_sample(sample));
-    return take_gpm_sample(&call, sample);
+    if (!has_gpu_instance(call.gpu, gpu_instance)) {
+        return finish(&call, NVML_ERROR_INVALID_ARGUMENT);
+    }
+    return take_gpm_sample(&call, gpu_instance, sample);
+}
+
+static const struct row *gpm_row(const struct rows *rows, const struct fake_gpm_sample *sample,
+                                 unsigned int metric) {
+    for (int i = 0; i < rows->count; i++) {
+        const struct row *row = &rows->items[i];
+        int64_t of = row->columns > 3 ? row->cells[3].whole : WHOLE_GPU;
+        if (row->cells[0].whole == metric && of == sample->gpu_instance) return row;
+    }
+    return NULL;
 }
 
 EXPORT nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *request) {
@@ -352,19 +379,19 @@ EXPORT nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *request) {
     if (request->version != 1) return finish(&call, NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
     int number = request->sample2->gpu;
     if (number != request->sample1->gpu || number >= call.scenario->gpu_count ||
+        request->sample2->gpu_instance != request->sample1->gpu_instance ||
         request->sample2->time <= request->sample1->time) {
         return finish(&call, NVML_ERROR_INVALID_ARGUMENT);
     }
     const struct rows *rows = &call.scenario->gpus[number].lists[LIST_gpm];
     for (unsigned int i = 0; i < request->numMetrics; i++) {
         nvmlGpmMetric_t *metric = &request->metrics[i];
+        const struct row *row = gpm_row(rows, request->sample2, metric->metricId);
         metric->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
         metric->value = 0;
-        for (int j = 0; j < rows->count; j++) {
-            if (rows->items[j].cells[0].whole != metric->metricId) continue;
-            metric->nvmlReturn = NVML_SUCCESS;
-            metric->value = rows->items[j].cells[1].real;
-        }
+        if (row == NULL) continue;
+        metric->nvmlReturn = row->columns > 2 ? (nvmlReturn_t)row->cells[2].whole : NVML_SUCCESS;
+        metric->value = row->cells[1].real;
     }
     return finish(&call, NVML_SUCCESS);
 }

@@ -4,7 +4,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.gpu.board_answers import BOARD_ANSWERS, zero_fields
 from veo_exporter.gpu.nvml import Line
 from veo_exporter.gpu.readings import (
     Cadence,
@@ -24,10 +25,12 @@ from veo_exporter.gpu.readings import (
     Snapshot,
     State,
     WhyNot,
+    nothing_summed,
 )
 
 PATIENCE_SECONDS = 10.0
 EVERY = "*"
+FIELD_VALUES = "nvmlDeviceGetFieldValues"
 
 # How long an example takes is the machine's affair.
 settings.register_profile("untimed", deadline=None)
@@ -53,6 +56,10 @@ class ScriptedError(Exception):
     def __init__(self, value: int) -> None:
         super().__init__(value)
         self.value = value
+
+
+def _nothing_newer(_: str) -> Any:
+    raise ScriptedError(6)
 
 
 @dataclass(frozen=True)
@@ -99,12 +106,17 @@ class ScriptedNvml:
             "nvmlDeviceGetTotalEnergyConsumption": lambda _: 9_000_000,
             "nvmlDeviceGetEncoderUtilization": lambda _: (10, 167_000),
             "nvmlDeviceGetDecoderUtilization": lambda _: (20, 167_000),
+            "nvmlDeviceGetMigMode": lambda _: [0, 0],
             "nvmlDeviceGetEnforcedPowerLimit": lambda _: 700_000,
             "nvmlDeviceGetMaxClockInfo": lambda _: 1980,
+            **BOARD_ANSWERS,
+            # There is a buffer, and never anything newer in it.
+            "nvmlDeviceGetSamples": _nothing_newer,
         }
 
     def __getattr__(self, name: str) -> Any:
-        known = name in {"nvmlInit", "nvmlShutdown", "nvmlDeviceGetHandleByIndex", *self._defaults}
+        of_their_own = ("nvmlInit", "nvmlShutdown", "nvmlDeviceGetHandleByIndex", FIELD_VALUES)
+        known = name in {*of_their_own, *self._defaults}
         if not known or name in self.absent:
             raise AttributeError(name)
         return lambda *arguments: self._answer(name, *arguments)
@@ -162,6 +174,8 @@ class ScriptedNvml:
             raise ScriptedError(2)
         if (name, uuid) in self.answers:
             return self.answers[name, uuid]
+        if name == FIELD_VALUES:
+            return zero_fields(arguments[1])
         return self._defaults[name](uuid)
 
     def _subject(self, name: str, arguments: tuple[Any, ...]) -> str:
@@ -225,14 +239,16 @@ def view_of(uuid: str = "GPU-1", index: int | None = 0, /, **changes: Any) -> Gp
         code=0,
         texts={},
         readings=(),
-        windows={},
-        throttle_seconds={},
         missing={},
         errors={},
         implausible_readings=0,
         overdue_call=None,
     )
-    return replace(healthy, **changes)
+    summed = nothing_summed()
+    summed = summed._replace(
+        **{name: changes.pop(name) for name in summed._fields if name in changes}
+    )
+    return replace(healthy, summed=lambda: summed, **changes)
 
 
 def snapshot_of(*gpus: GpuView, **changes: Any) -> Snapshot:
@@ -275,3 +291,13 @@ def line(nvml: ScriptedNvml, clock: FakeClock) -> Line:
 def first(nvml: ScriptedNvml) -> Device:
     """The first of the two GPUs, as the session knows it."""
     return Device(0, "GPU-1", address_of("GPU-1"), ScriptedHandle("GPU-1", nvml.session))
+
+
+@pytest.fixture
+def start() -> Iterator[Any]:
+    """Starts samplers; each is stopped at the end, and every call that hangs returns."""
+    # It stands on what is above.
+    from tests.gpu.running import starting
+
+    with starting() as start_sampler:
+        yield start_sampler

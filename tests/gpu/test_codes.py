@@ -59,7 +59,7 @@ def test_names() -> None:
         (9, "modprobe nvidia"),
         (12, "install the NVIDIA driver"),
         (18, "restart the exporter"),
-        (999, "restart the exporter"),
+        (999, "see nvidia-smi and the kernel log"),
         (17, "device cgroup"),
         (4, "/dev/nvidia"),
     ],

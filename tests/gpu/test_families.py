@@ -10,12 +10,16 @@ from tests.gpu.conftest import reading_of, snapshot_of, view_of
 from veo_exporter.catalog import CATALOG, MetricSpec
 from veo_exporter.catalog import exporter as exporter_catalog
 from veo_exporter.catalog import gpu as catalog
+from veo_exporter.catalog import gpu_board as board
+from veo_exporter.catalog import gpu_health as health
 from veo_exporter.gpu.families import GpuSource
 from veo_exporter.gpu.readings import (
     Cadence,
+    CallsElsewhere,
     Driver,
     OverdueCall,
     Raw,
+    Signal,
     Snapshot,
     State,
     Statistics,
@@ -130,6 +134,28 @@ def test_info_rows() -> None:
     )
 
 
+def test_what_a_repair_order_asks_for() -> None:
+    texts = {"name": "NVIDIA L4", "brand": "NVIDIA", "architecture": "Ada", "serial": "1324"}
+    assert rows(snapshot_of(view_of(texts=texts)), board.BOARD_INFO) == {
+        ("0", "GPU-1", "NVIDIA", "Ada", "", "", "1324"): 1
+    }
+    # Nothing of it was told: a row of empty labels would say nothing either.
+    unread = view_of(texts={"name": "NVIDIA L4"})
+    assert rows(snapshot_of(unread), board.BOARD_INFO) == {}
+
+
+def test_a_series_has_its_labels_after_those_of_the_gpu() -> None:
+    values: dict[Signal, float] = {
+        health.ECC_ERRORS.series("corrected", "sram"): 4.0,
+        health.ECC_ERRORS.series("uncorrected", "sram"): 0.0,
+    }
+    reading = reading_of(Cadence.FULL, values=values)
+    assert rows(snapshot_of(view_of(readings=(reading,))), health.ECC_ERRORS) == {
+        ("0", "GPU-1", "corrected", "sram"): 4.0,
+        ("0", "GPU-1", "uncorrected", "sram"): 0.0,
+    }
+
+
 def test_windows_come_and_go_with_their_signal() -> None:
     statistics = {catalog.POWER: Statistics(minimum=1.0, mean=2.0, peak=4.0)}
     reading = reading_of(values={catalog.POWER: 3.0})
@@ -158,8 +184,8 @@ def test_throttle_seconds_by_reason() -> None:
 
 def test_capability_rows_only_where_something_is_missing() -> None:
     missing = {
-        catalog.ENCODER_UTILIZATION: WhyNot.NOT_SUPPORTED,
-        Raw.CLOCK_EVENT_REASONS: WhyNot.NOT_PERMITTED,
+        "veo_gpu_encoder_utilization_ratio": WhyNot.NOT_SUPPORTED,
+        "veo_gpu_throttle_seconds_total": WhyNot.NOT_PERMITTED,
     }
     assert rows(snapshot_of(view_of(missing=missing)), catalog.CAPABILITY_MISSING) == {
         ("0", "GPU-1", "veo_gpu_encoder_utilization_ratio", "not_supported"): 1,
@@ -187,12 +213,25 @@ def test_errors_and_overdue_calls_of_gpu_and_driver() -> None:
     assert found[catalog.IMPLAUSIBLE_READINGS] == {("0", "GPU-1"): 4}
 
 
+def test_calls_that_are_not_the_samplers_are_told_beside_the_drivers() -> None:
+    elsewhere = CallsElsewhere(
+        errors={("nvmlEventSetWait_v2", 15): 3},
+        overdue=(OverdueCall(function="nvmlEventSetWait_v2", seconds=12.5),),
+    )
+    driver = Driver(fault="", errors={("nvmlInit", 9): 1}, elsewhere=elsewhere)
+    found = page(snapshot_of(driver=driver))
+    assert found[catalog.NVML_ERRORS] == {
+        ("", "", "nvmlInit", "DRIVER_NOT_LOADED"): 1,
+        ("", "", "nvmlEventSetWait_v2", "GPU_IS_LOST"): 3,
+    }
+    assert found[catalog.CALL_IN_FLIGHT_SECONDS] == {("", "", "nvmlEventSetWait_v2"): 12.5}
+
+
 def test_last_success_of_each_group() -> None:
     last = {Cadence.FAST: 1001000.0, Cadence.FULL: 1000999.0, Cadence.STATIC: 0.0}
     assert rows(snapshot_of(last_success_unix_seconds=last), exporter_catalog.LAST_SUCCESS) == {
         ("gpu_fast",): 1001000.0,
         ("gpu_full",): 1000999.0,
-        ("gpu_static",): 0.0,
     }
 
 

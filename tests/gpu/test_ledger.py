@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.gpu.conftest import address_of, device_of, reading_of
 from veo_exporter.catalog import gpu as catalog
+from veo_exporter.gpu.account import Folding
 from veo_exporter.gpu.codes import OVERDUE
 from veo_exporter.gpu.ledger import DRIVER, Ledger
 from veo_exporter.gpu.nvml import Flight
 from veo_exporter.gpu.readings import Cadence, Device, GpuView, Raw, Signal, Snapshot, State, WhyNot
-from veo_exporter.gpu.record import Folding
 from veo_exporter.gpu.roster import subject_of
 from veo_exporter.gpu.session import Answer, Counted, Found, Opened
 
@@ -370,6 +370,20 @@ def test_a_changed_list_makes_no_healthy_gpu_ill_meanwhile(node: Node) -> None:
     assert node.states()[row(2, THREE)] is State.HIDDEN
 
 
+def test_errors_of_a_nameless_gpu_are_counted_on_in_the_next_session(node: Node) -> None:
+    node.bus = None
+    for session in (1, 2, 3):
+        node.lists(15, TWO)
+        [nameless] = [gpu for gpu in node.snapshot().gpus if not gpu.uuid]
+        assert nameless.errors == {("nvmlDeviceGetHandleByIndex", 15): session}
+    # Found to be of a GPU, they are that one's, once.
+    node.look_up(0, ONE)
+    assert view(node.snapshot(), ONE).errors == {("nvmlDeviceGetHandleByIndex", 15): 3}
+    node.lists(15, TWO)
+    [nameless] = [gpu for gpu in node.snapshot().gpus if not gpu.uuid]
+    assert nameless.errors == {("nvmlDeviceGetHandleByIndex", 15): 1}
+
+
 def test_counting_that_fails_changes_nothing_but_the_count_of_errors(node: Node) -> None:
     node.lists(ONE, TWO, THREE)
     node.read(ONE)
@@ -484,7 +498,7 @@ def test_capabilities_are_merged_from_the_groups(node: Node) -> None:
     for cadence, signal in ((Cadence.FAST, catalog.POWER), (Cadence.FULL, catalog.ENERGY)):
         reading = reading_of(cadence, missing={signal: WhyNot.NOT_SUPPORTED})
         node.ledger.answered(Answer(device=node.devices[ONE], reading=reading))
-    assert set(view(node.snapshot(), ONE).missing) == {catalog.POWER, catalog.ENERGY}
+    assert set(view(node.snapshot(), ONE).missing) == {catalog.POWER.name, catalog.ENERGY.name}
 
 
 def test_a_snapshot_does_not_change_any_more(node: Node) -> None:

@@ -7,15 +7,35 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.gpu.conftest import EVERY, FakeClock, ScriptedNvml
+from tests.gpu.board_answers import BOARD_ANSWERS
+from tests.gpu.conftest import EVERY, FIELD_VALUES, FakeClock, ScriptedNvml
 from veo_exporter.catalog import gpu as catalog
+from veo_exporter.gpu.field_table import FIELDS
 from veo_exporter.gpu.nvml import Line
-from veo_exporter.gpu.probes import PROBES
+from veo_exporter.gpu.probes import PROBES, SURVEYS
 from veo_exporter.gpu.reader import read_gpu
 from veo_exporter.gpu.readings import Cadence, Device, Failure, Raw, Reading, Signal, WhyNot
 
-FAST_SIGNALS = {signal for probe in PROBES[Cadence.FAST] for signal in probe.signals}
 
+def signals_of(cadence: Cadence) -> set[Signal]:
+    found: set[Signal] = {signal for probe in PROBES[cadence] for signal in probe.signals}
+    found |= {signal for one in FIELDS[cadence] for signal in one.signals}
+    return found | {signal for survey in SURVEYS[cadence] for signal in survey.signals}
+
+
+FAST_SIGNALS = signals_of(Cadence.FAST)
+
+
+TEXTS = {
+    "name": "board of GPU-1",
+    "vbios_version": "96.00",
+    "minor_number": "5",
+    "brand": "NVIDIA",
+    "architecture": "Hopper",
+    "compute_capability": "9.0",
+    "board_part_number": "699-1",
+    "serial": "serial of GPU-1",
+}
 
 Read = Callable[..., Reading]
 
@@ -40,7 +60,7 @@ def test_a_healthy_gpu(read: Read, clock: FakeClock) -> None:
 
 
 def test_texts_come_with_the_static_group_alone(read: Read) -> None:
-    assert read(Cadence.STATIC).texts == {"name": "board of GPU-1", "vbios_version": "96.00"}
+    assert read(Cadence.STATIC).texts == TEXTS
     assert read(Cadence.FAST).texts == read(Cadence.FULL).texts == {}
 
 
@@ -111,14 +131,16 @@ def test_the_only_supported_signal_of_a_group_condemns_nobody(
 ) -> None:
     """Else one failing function would hide a GPU whose other groups answer."""
     nvml.codes["nvmlDeviceGetTotalEnergyConsumption", "GPU-1"] = 999
-    skipped = (catalog.MEMORY_CLOCK, catalog.ENCODER_UTILIZATION, catalog.DECODER_UTILIZATION)
-    reading = read(Cadence.FULL, skipped)
+    reading = read(Cadence.FULL, tuple(signals_of(Cadence.FULL) - {catalog.ENERGY}))
     assert (reading.values, reading.code) == ({}, 0)
     assert [failure.code for failure in reading.failures] == [999]
 
 
+STATIC_FUNCTIONS = ("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetMaxClockInfo")
+
+
 def test_a_name_is_an_answer(read: Read, nvml: ScriptedNvml) -> None:
-    for function in ("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetMaxClockInfo"):
+    for function in (*BOARD_ANSWERS, FIELD_VALUES, *STATIC_FUNCTIONS):
         nvml.codes[function, "GPU-1"] = 999
     assert read(Cadence.STATIC).code == 0
 
@@ -127,7 +149,7 @@ def test_a_group_that_is_not_supported_at_all_is_no_fault(read: Read, nvml: Scri
     nvml.codes[EVERY, "GPU-1"] = 3
     reading = read(Cadence.FULL)
     assert (reading.values, reading.failures, reading.code) == ({}, (), 0)
-    assert len(reading.missing) == 4
+    assert set(reading.missing) == signals_of(Cadence.FULL)
 
 
 def test_what_is_known_to_be_missing_is_not_asked(read: Read, nvml: ScriptedNvml) -> None:
@@ -165,7 +187,7 @@ def test_a_zero_is_a_value(read: Read, nvml: ScriptedNvml) -> None:
 def test_a_text_that_fails_costs_that_text(read: Read, nvml: ScriptedNvml) -> None:
     nvml.codes["nvmlDeviceGetVbiosVersion", "GPU-1"] = 999
     reading = read(Cadence.STATIC)
-    assert reading.texts == {"name": "board of GPU-1"}
+    assert reading.texts == {label: TEXTS[label] for label in TEXTS if label != "vbios_version"}
     assert reading.failures == (Failure(function="nvmlDeviceGetVbiosVersion", code=999),)
     nvml.codes["nvmlDeviceGetVbiosVersion", "GPU-1"] = 3
     assert read(Cadence.STATIC).failures == ()

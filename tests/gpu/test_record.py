@@ -6,8 +6,10 @@ import pytest
 
 from tests.gpu.conftest import device_of, reading_of
 from veo_exporter.catalog import gpu as catalog
+from veo_exporter.gpu.account import Folding
+from veo_exporter.gpu.encoder import SESSIONS_BY_CODEC
 from veo_exporter.gpu.readings import Cadence, Failure, Raw, Signal, WhyNot
-from veo_exporter.gpu.record import HANGS_FORGIVEN_AFTER_SECONDS, Folding, Record
+from veo_exporter.gpu.record import HANGS_FORGIVEN_AFTER_SECONDS, Record
 
 FOLDING = Folding(window_seconds=30, longest_step_seconds=3)
 
@@ -43,6 +45,88 @@ def test_a_gpu_that_is_lost_keeps_no_value_of_any_group(record: Record) -> None:
     assert set(record.readings) == {Cadence.FAST}
     assert record.code == 15
     assert not record.answers
+
+
+@pytest.mark.parametrize("code", [15, 16, 28])
+@pytest.mark.parametrize("silent", [Cadence.FAST, Cadence.FULL])
+def test_a_group_that_finds_the_gpu_gone_holds_until_it_answers(
+    record: Record, code: int, silent: Cadence
+) -> None:
+    values: dict[Cadence, dict[Signal, float]] = {
+        Cadence.FAST: {catalog.POWER: 1.0, catalog.UTILIZATION: 1.0},
+        Cadence.FULL: {catalog.ENERGY: 5.0},
+        Cadence.STATIC: {catalog.POWER_LIMIT: 700.0},
+    }
+    at = 1000.0
+    for cadence in Cadence:
+        record.fold(reading_of(cadence, at, values=values[cadence]))
+    busy = record.account.sampled().seconds
+    for _ in range(3):
+        at += 2
+        # As after each look-up: all groups are asked.
+        for cadence in Cadence:
+            told = reading_of(cadence, at, code=code) if cadence is silent else None
+            record.fold(told or reading_of(cadence, at, values=values[cadence]))
+            if told or at > 1002:
+                assert (record.code, record.answers) == (code, False)
+                assert record.readings_shown == ()
+                assert record.statistics() == {}
+    # Only what the fast group said before the full one first failed was counted.
+    assert record.account.sampled().seconds[catalog.UTILIZATION] == busy[catalog.UTILIZATION] + (
+        2.0 if silent is Cadence.FULL else 0.0
+    )
+    for cadence in Cadence:
+        record.fold(reading_of(cadence, at + 1, values=values[cadence]))
+    assert (record.code, record.answers) == (0, True)
+    assert len(record.readings_shown) == 3
+
+
+def test_neither_a_new_session_nor_a_failed_look_up_brings_it_back(record: Record) -> None:
+    record.fold(reading_of(Cadence.FULL, 1000, code=15))
+    record.gone()
+    record.found(device_of("GPU-1", 0))
+    record.fold(reading_of(Cadence.FAST, 1005, values={catalog.POWER: 1.0}))
+    assert record.code == 15
+    record.fold(reading_of(Cadence.FULL, 1005, values={catalog.ENERGY: 1.0}))
+    assert record.code == 0
+
+
+def test_the_end_of_a_session_is_told_by_no_group_of_the_next(record: Record) -> None:
+    record.fold(reading_of(Cadence.FULL, 1000, code=1))
+    record.gone()
+    assert record.code is None
+
+
+def test_a_gpu_that_is_found_again_keeps_its_sources(record: Record) -> None:
+    assert record.device is not None
+    record.device.bookmarks.sources[catalog.ENERGY,] = 1
+    again = device_of("GPU-1", 0)
+    record.found(again)
+    assert again.bookmarks.sources == {(catalog.ENERGY,): 1}
+    # The next session knows other ones, perhaps of another driver.
+    record.gone()
+    anew = device_of("GPU-1", 0)
+    record.found(anew)
+    assert anew.bookmarks.sources == {}
+
+
+def test_a_codec_has_a_row_from_its_first_session_on(record: Record) -> None:
+    h264, hevc, _av1 = SESSIONS_BY_CODEC
+
+    def shown(at: float, **sessions: float) -> dict[Signal, float]:
+        values: dict[Signal, float] = {
+            {"h264": h264, "hevc": hevc}[codec]: count for codec, count in sessions.items()
+        }
+        record.fold(reading_of(Cadence.FULL, at, values={catalog.ENERGY: 5.0, **values}))
+        return dict(record.readings[Cadence.FULL].values)
+
+    assert shown(1000, h264=0, hevc=0) == {catalog.ENERGY: 5.0}
+    assert shown(1005, h264=2, hevc=0) == {catalog.ENERGY: 5.0, h264: 2}
+    assert shown(1010, h264=0, hevc=1) == {catalog.ENERGY: 5.0, h264: 0, hevc: 1}
+    # What failed is not 0.
+    assert shown(1015) == {catalog.ENERGY: 5.0}
+    record.gone()
+    assert shown(1020, h264=0, hevc=0) == {catalog.ENERGY: 5.0, h264: 0, hevc: 0}
 
 
 def test_an_illness_that_any_group_told_speaks_against_it(record: Record) -> None:
@@ -124,7 +208,7 @@ def test_throttle_seconds_survive_a_loss(record: Record) -> None:
     record.found(device_of("GPU-1", 0))
     record.fold(reading_of(at=1100, values={Raw.CLOCK_EVENT_REASONS: 0x4}))
     # The 97 seconds in between nobody looked.
-    assert record.throttle.seconds["sw_power_cap"] == 2.0
+    assert record.account.throttle_seconds["sw_power_cap"] == 2.0
 
 
 def test_a_hung_gpu_is_well_again_once_it_answers(record: Record) -> None:
@@ -152,7 +236,7 @@ def test_other_folding_begins_windows_anew_and_keeps_counters(record: Record) ->
     record.fold(reading_of(at=1011, values={catalog.POWER: 1.0, Raw.CLOCK_EVENT_REASONS: 0x4}))
     assert record.statistics()[catalog.POWER].peak == 1.0
     # One second before, and the ten that may now pass between two samples.
-    assert record.throttle.seconds["sw_power_cap"] == 11.0
+    assert record.account.throttle_seconds["sw_power_cap"] == 11.0
 
 
 def test_the_same_folding_keeps_the_windows(record: Record) -> None:

@@ -4,7 +4,6 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,104 +12,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.gpu.conftest import EVERY, ScriptedNvml, address_of, wait_until
+from tests.gpu.running import ALL_OK, QUICK, UUIDS, Running, Start, nvml_threads_of
 from veo_exporter.catalog import gpu as catalog
 from veo_exporter.clock import SystemClock
 from veo_exporter.gpu.codes import OVERDUE, UNREADABLE
-from veo_exporter.gpu.readings import Cadence, GpuView, State
+from veo_exporter.gpu.readings import Cadence, State
 from veo_exporter.gpu.sampler import Sampler
-from veo_exporter.gpu.timing import Timing
-
-QUICK = Timing(
-    fast_interval_seconds=0.02,
-    full_interval_seconds=0.06,
-    static_interval_seconds=0.2,
-    window_seconds=1.0,
-    call_deadline_seconds=0.15,
-    start_deadline_seconds=0.15,
-)
-UUIDS = ("GPU-1", "GPU-2", "GPU-3")
-
-
-class Running:
-    """A sampler and its node."""
-
-    def __init__(self, nvml: ScriptedNvml, timing: Timing, bus: frozenset[str] | None) -> None:
-        self.nvml = nvml
-        self.bus = bus
-        self.sampler = Sampler(
-            load_library=lambda: nvml,
-            pci_functions=lambda: self.bus,
-            expected=None,
-            timing=timing,
-            clock=SystemClock(),
-        )
-
-    def view(self, uuid: str) -> GpuView | None:
-        return next((gpu for gpu in self.sampler.latest.gpus if gpu.uuid == uuid), None)
-
-    def state(self, uuid: str) -> State | None:
-        view = self.view(uuid)
-        return view.state if view else None
-
-    def known(self, uuid: str) -> GpuView:
-        view = self.view(uuid)
-        assert view is not None
-        return view
-
-    def wait_for(self, states: dict[str, State]) -> None:
-        wait_until(
-            lambda: all(self.state(uuid) is state for uuid, state in states.items()),
-            f"{states}; it is {[(gpu.uuid, gpu.state) for gpu in self.sampler.latest.gpus]}",
-        )
-
-    def wait_for_snapshots(self, count: int) -> None:
-        begin = self.sampler.latest.sequence
-        wait_until(lambda: self.sampler.latest.sequence >= begin + count, "snapshots")
-
-    def wait_for_calls(self, count: int, uuid: str) -> None:
-        begin = self.nvml.count_calls(uuid=uuid)
-        wait_until(lambda: self.nvml.count_calls(uuid=uuid) >= begin + count, f"calls of {uuid}")
-
-
-Start = Callable[..., Running]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts samplers; each is stopped at the end, and every call that hangs returns."""
-    running: list[Running] = []
-
-    def start_sampler(
-        *uuids: str,
-        timing: Timing = QUICK,
-        prepare: Callable[[ScriptedNvml], None] = lambda _: None,
-        bus: frozenset[str] | None = frozenset(map(address_of, UUIDS)),
-    ) -> Running:
-        nvml = ScriptedNvml(*(uuids or UUIDS))
-        prepare(nvml)
-        one = Running(nvml, timing, bus)
-        running.append(one)
-        one.sampler.start()
-        return one
-
-    yield start_sampler
-    for one in running:
-        one.nvml.release_all()
-        one.sampler.stop(5)
-        wait_until(lambda: not nvml_threads_of(one), "workers end")  # noqa: B023
-
-
-def nvml_threads_of(running: Running) -> list[threading.Thread]:
-    return [
-        thread
-        for thread in threading.enumerate()
-        if thread.name.startswith("gpu-nvml-")
-        and getattr(getattr(thread, "_target", None), "__self__", None) is not None
-        and thread._target.__self__.line.library is running.nvml  # type: ignore[attr-defined]
-    ]
-
-
-ALL_OK = dict.fromkeys(UUIDS, State.OK)
 
 
 def test_before_it_starts_nothing_is_known(start: Start) -> None:
@@ -130,7 +37,16 @@ def test_healthy_gpus(start: Start) -> None:
     snapshot = running.sampler.latest
     values = snapshot.current_values(view, time.monotonic())
     assert values[catalog.POWER] == 250.0
-    assert view.texts == {"name": "board of GPU-1", "vbios_version": "96.00"}
+    assert view.texts == {
+        "name": "board of GPU-1",
+        "vbios_version": "96.00",
+        "minor_number": "5",
+        "brand": "NVIDIA",
+        "architecture": "Hopper",
+        "compute_capability": "9.0",
+        "board_part_number": "699-1",
+        "serial": "serial of GPU-1",
+    }
     assert snapshot.driver.texts["cuda_version"] == "12.8"
     assert (snapshot.driver.visible, snapshot.expected) == (3, 3)
     wait_until(lambda: catalog.POWER in running.known("GPU-1").windows)
@@ -365,9 +281,9 @@ def test_what_is_not_supported_is_asked_again_at_the_static_sweep_only(start: St
     # Once for each sweep, and once more where a sweep is under way.
     assert asked <= sweeps + 1
     assert running.nvml.count_calls("nvmlDeviceGetTemperature", "GPU-1") > 2 * sweeps
-    assert catalog.POWER in running.known("GPU-1").missing
+    assert catalog.POWER.name in running.known("GPU-1").missing
     del running.nvml.codes["nvmlDeviceGetPowerUsage", "GPU-1"]
-    wait_until(lambda: catalog.POWER not in running.known("GPU-1").missing)
+    wait_until(lambda: catalog.POWER.name not in running.known("GPU-1").missing)
 
 
 def test_a_fault_of_ours_costs_one_value(start: Start) -> None:

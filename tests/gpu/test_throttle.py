@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from veo_exporter.catalog.gpu_health import THROTTLE_REASONS_COUNTED
 from veo_exporter.gpu.throttle import OTHER, REASONS, ThrottleClock, reasons_in
 
 
@@ -17,6 +18,10 @@ def test_bits_are_those_of_the_header() -> None:
         assert bit in {
             value for key, value in vars(pynvml).items() if key.lower().endswith(spelled)
         }
+
+
+def test_reasons_that_the_driver_counts_have_the_names_of_ours() -> None:
+    assert set(THROTTLE_REASONS_COUNTED) <= set(REASONS.values())
 
 
 @pytest.mark.parametrize(

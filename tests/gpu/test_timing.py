@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the settings come to."""
 
+from dataclasses import replace
+
 import pytest
 
+from veo_exporter.gpu.account import Folding
 from veo_exporter.gpu.readings import Cadence
-from veo_exporter.gpu.record import Folding
 from veo_exporter.gpu.timing import Timing
 
 
@@ -39,3 +41,19 @@ def test_stale_after_three_intervals(
 
 def test_a_sample_stands_for_three_intervals_at_most() -> None:
     assert timing(0.5, 5, 60).folding == Folding(window_seconds=30, longest_step_seconds=1.5)
+
+
+@pytest.mark.parametrize(("fast", "read"), [(1, True), (0.5, True), (0.499, False), (0.02, False)])
+def test_the_drivers_buffers_fill_long_intervals_only(fast: float, read: bool) -> None:
+    found = timing(fast, 5, 60)
+    assert found.reads_samples(Cadence.FAST) is read
+    assert found.reads_samples(Cadence.FULL)
+
+
+def test_the_drivers_buffers_are_left_alone_if_asked() -> None:
+    found = replace(timing(1, 5, 60), driver_samples=False)
+    assert not any(found.reads_samples(cadence) for cadence in Cadence)
+
+
+def test_a_sample_of_the_full_sweep_stands_for_three_of_its_intervals() -> None:
+    assert timing(1, 10, 60).folding.longest_full_step_seconds == 30

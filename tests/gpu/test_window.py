@@ -2,16 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trailing window against a model that keeps every sample."""
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veo_exporter.gpu.window import BUCKETS, TrailingWindow
+from veo_exporter.gpu.window import PARTS, TrailingWindow
 
 LENGTH = 30.0
-PART = LENGTH / BUCKETS
+PART = LENGTH / PARTS
 
 STEPS = st.one_of(
     st.just(0.02),
@@ -127,10 +125,27 @@ def test_after_a_long_silence_only_the_newest_counts() -> None:
     assert (found.minimum, found.mean, found.peak) == (1000.0, 1000.0, 1000.0)
 
 
+@given(SAMPLES, st.integers(1, 40))
+def test_lumps_are_as_good_as_samples_one_by_one(
+    steps: list[tuple[float, float]], lump: int
+) -> None:
+    lumps, singly = TrailingWindow(LENGTH, LONGEST_STEP), TrailingWindow(LENGTH, LONGEST_STEP)
+    samples = at_times(steps)
+    for now, value, _ in samples:
+        singly.add(now, value)
+    for begin in range(0, len(samples), lump):
+        times, values, weights = zip(*samples[begin : begin + lump], strict=True)
+        lumps.add_all(times, values, weights)
+    one, other = lumps.statistics(), singly.statistics()
+    assert one is not None
+    assert other is not None
+    assert (one.minimum, one.peak) == (other.minimum, other.peak)
+    assert one.mean == pytest.approx(other.mean, rel=1e-9, abs=1e-9)
+
+
 @given(SAMPLES)
 def test_memory_is_bounded_by_the_parts(steps: list[tuple[float, float]]) -> None:
     window = TrailingWindow(LENGTH, LONGEST_STEP)
     for now, value, _ in at_times(steps):
         window.add(now, value)
-        assert len(window._buckets) <= BUCKETS + 2
-    assert all(one.start < two.start for one, two in pairwise(window._buckets))
+        assert len(window) <= PARTS + 2

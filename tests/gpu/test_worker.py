@@ -124,6 +124,30 @@ def test_standing_tasks_are_asked_again_and_again_and_told_of_now_and_then(
     wait_until(lambda: worker.ended)
 
 
+def test_standing_tasks_come_between_those_of_a_round(nvml: ScriptedNvml, clock: FakeClock) -> None:
+    """A round that takes long must not keep them from their time."""
+    worker, wake = worker_on(nvml, clock)
+
+    def slow(word: str) -> Task[str]:
+        def run(_line: Line) -> str:
+            clock.now += 0.625
+            return word
+
+        return Task("GPU-1", 1.0, run)
+
+    # 0.625 s each, with a tick due each second: at 0, 1, 2 and 3 s.
+    worker.keep_asking(standing(saying("tick"), interval_seconds=1.0))
+    wait_until(lambda: list(worker.answers) == ["tick"])
+    round = Round(tuple(slow(word) for word in "abcde"))
+    worker.submit(round)
+    wait_until(lambda: round.finished and len(worker.answers) == 9)
+    assert wake.is_set()
+    assert list(worker.answers) == ["tick", *"ab", "tick", *"cd", "tick", "e", "tick"]
+    worker.keep_asking(Standing())
+    worker.dismiss()
+    wait_until(lambda: worker.ended)
+
+
 def test_other_standing_tasks_hold_at_once_whatever_the_old_interval(nvml: ScriptedNvml) -> None:
     wake = threading.Event()
     worker: Worker[str] = Worker(nvml, SystemClock(), wake, "test-nvml")

@@ -76,6 +76,7 @@ _OPERATOR = {
                     path=_TEXT,
                     interval=_DURATION,
                     scrapeTimeout=_DURATION,
+                    honorLabels={"type": "boolean"},
                     relabelings=_list(_RELABELING),
                     metricRelabelings=_list(_RELABELING),
                 )

@@ -26,6 +26,10 @@ def test_the_default_has_no_privilege() -> None:
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
+        # For the kubelet's socket alone: see test_kubelet.
+        "runAsUser": 0,
+        "runAsGroup": 0,
+        "runAsNonRoot": False,
     }
     context = pod(manifests)["securityContext"]
     assert context["runAsNonRoot"] is True
@@ -34,9 +38,11 @@ def test_the_default_has_no_privilege() -> None:
     assert not {"hostNetwork", "hostPID", "hostIPC"} & pod(manifests).keys()
     assert pod(manifests)["enableServiceLinks"] is False
     assert "hostPort" not in container(manifests)["ports"][0]
+    paths = set()
     for volume, mount in mounts(manifests).values():
         assert mount["readOnly"] is True
-        assert volume.get("hostPath", {"path": "/sys"})["path"] == "/sys"
+        paths.add(volume.get("hostPath", {"path": None})["path"])
+    assert paths == {None, "/sys", "/var/lib/kubelet/pod-resources"}
 
 
 def test_memory_is_bounded_and_cpu_is_not() -> None:

@@ -4,7 +4,10 @@
 
 from pathlib import Path
 
+import yaml
+
 from tests.daemon import daemon, wait_until
+from tests.simulate.nodes import changed
 from tools.collecting import attributes_of, collecting
 
 PATIENCE_SECONDS = 90.0
@@ -49,3 +52,29 @@ def test_a_trace_of_the_demo_leads_from_a_job_to_the_verdict_on_its_film(tmp_pat
         )
         assert sum(page.values("veo_exporter_dropped_total", kind="video_file")) == 0
         assert page.value("veo_exporter_simulated") == 1
+
+
+def test_a_gpu_that_is_lost_is_told_by_an_xid_and_its_processes_have_made_up_names(
+    tmp_path: Path,
+) -> None:
+    happenings = [{"at": "8s", "what": "lose", "gpus": [3]}]
+    story = changed("busy", happenings=happenings, repeat_every=None)
+    scenario = tmp_path / "lost.yaml"
+    scenario.write_text(yaml.safe_dump(story.model_dump(mode="json")))
+    # Not even by request are names read from this machine.
+    command = ["demo", "--scenario", str(scenario), "--gpu.proc-root", "/proc"]
+    with daemon(command) as running:
+        page = running.wait_for(lambda page: page.value("veo_gpu_processes", gpu="3") == 1)
+        assert page.value("veo_gpu_processes", gpu="3", process="veo-engine") == 1
+        assert page.value("veo_gpu_xid_errors_total", gpu="3", xid="79") == 0
+        page = running.wait_for(
+            lambda page: (
+                page.value("veo_gpu_xid_errors_total", gpu="3", xid="79") == 1
+                and page.value("veo_gpu_state", gpu="3", state="lost") == 1
+            ),
+            PATIENCE_SECONDS,
+        )
+        assert page.values("veo_gpu_processes", gpu="3") == []
+        assert sum(page.values("veo_gpu_xid_errors_total")) == 1
+        assert sum(page.values("veo_gpu_processes", process="veo-engine")) == 7
+        assert page.value("veo_exporter_event_source_up", event_source="nvml_events") == 1

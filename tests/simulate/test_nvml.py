@@ -6,44 +6,20 @@ import threading
 
 import pytest
 
-from tests.gpu.conftest import FakeClock, wait_until
+from tests.gpu.conftest import wait_until
+from tests.simulate.nodes import Simulated, simulated
 from veo_exporter.catalog import gpu as catalog
+from veo_exporter.catalog import gpu_links as links
+from veo_exporter.gpu.capability import SIGNALS, capabilities_missing
 from veo_exporter.gpu.inspection import inspect_driver
 from veo_exporter.gpu.nvml import Line, NvmlError
 from veo_exporter.gpu.presence import kernel_pci_address
-from veo_exporter.gpu.probes import PROBES
 from veo_exporter.gpu.reader import read_gpu
-from veo_exporter.gpu.readings import Cadence, Device, Raw, Reading
+from veo_exporter.gpu.readings import Cadence, Raw, Reading, signal_name
 from veo_exporter.gpu.session import Found, count_gpus, find_gpu, open_session
 from veo_exporter.simulate import Scenario, SimulatedNvml, load_scenario
-from veo_exporter.simulate.nvml import SimulatedNvmlError, pci_address
-
-
-class Simulated:
-    """A scenario's node at a time that the test sets."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self.clock = FakeClock()
-        self.library = SimulatedNvml(scenario, self.clock)
-        self.line = Line(self.library, self.clock)
-
-    def at(self, seconds: float) -> None:
-        self.clock.now = 1000.0 + seconds
-
-    def find(self, index: int) -> Found:
-        return find_gpu(self.line, index)
-
-    def device(self, index: int) -> Device:
-        device = self.find(index).device
-        assert device is not None
-        return device
-
-    def read(self, index: int, cadence: Cadence = Cadence.FAST) -> Reading:
-        return read_gpu(self.line, self.device(index), cadence, (), self.clock)
-
-
-def simulated(name: str) -> Simulated:
-    return Simulated(load_scenario(name))
+from veo_exporter.simulate.nvml import pci_address
+from veo_exporter.simulate.session import SimulatedNvmlError
 
 
 def many(gpus: int) -> Simulated:
@@ -57,13 +33,28 @@ def test_it_answers_everything_that_is_asked() -> None:
         "nvml_version": "simulated",
         "cuda_version": "13.0",
     }
-    for cadence, probes in PROBES.items():
-        signals = {signal for probe in probes for signal in probe.signals}
-        reading = node.read(0, cadence)
-        assert {*reading.values, *reading.missing} == signals
+    readings = [node.read(0, cadence) for cadence in Cadence]
+    for reading in readings:
         assert (reading.failures, reading.implausible, reading.code) == ((), 0, 0)
-    # The board has no encoder, and says so.
-    assert set(node.read(0, Cadence.FULL).missing) == {catalog.ENCODER_UTILIZATION}
+    answered = {signal for reading in readings for signal in (*reading.values, *reading.missing)}
+    assert set(SIGNALS) - answered == set()
+    # The board has no encoder, no fan, and neither what came before its generation nor after it.
+    older = "l1_cache|l2_cache|register_file|texture_memory|texture_shared_memory|cbu"
+    assert set(capabilities_missing(reading.missing for reading in readings)) == {
+        "veo_gpu_encoder_utilization_ratio",
+        "veo_gpu_encoder_sessions",
+        "veo_gpu_encoder_frame_rate_hertz",
+        "veo_gpu_encoder_latency_seconds",
+        "veo_gpu_encoder_codec_sessions",
+        "veo_gpu_encoder_codec_frame_rate_hertz",
+        "veo_gpu_encoder_codec_latency_seconds",
+        "veo_gpu_fan_speed_ratio",
+        f'veo_gpu_ecc_errors_total{{location=~"{older}"}}',
+        f'veo_gpu_ecc_aggregate_errors_total{{location=~"{older}"}}',
+        "veo_gpu_retired_pages_total",
+        "veo_gpu_page_retirement_pending",
+        "veo_gpu_nvlink_packet_errors_total",
+    }
 
 
 def test_no_value_looks_impossible_over_a_whole_story() -> None:
@@ -210,6 +201,27 @@ def test_throttling_shows_in_reasons_and_clock() -> None:
     assert node.read(5).values[Raw.CLOCK_EVENT_REASONS] == 0
     node.at(81)
     assert node.read(6).values[Raw.CLOCK_EVENT_REASONS] == 0
+
+
+def test_counters_of_the_driver_go_with_the_story() -> None:
+    node = simulated("busy")
+    open_session(node.line)
+    reason = 'veo_gpu_throttle_driver_seconds_total{reason="hw_thermal_slowdown"}'
+
+    def told(index: int, name: str) -> float:
+        return {signal_name(s): v for s, v in node.read(index, Cadence.FULL).values.items()}[name]
+
+    node.at(60)
+    assert told(6, reason) == 0
+    before = told(6, links.PCIE_RECEIVE.name)
+    node.at(70)
+    assert told(6, reason) == 10
+    assert told(5, reason) == 0
+    assert told(6, links.PCIE_RECEIVE.name) > before > 0
+    # Twenty seconds of each story of two minutes, and five of the fourth.
+    node.at(3 * 120 + 65)
+    assert told(6, reason) == 65
+    assert told(6, links.NVLINK_LINKS_UP.name) == told(6, links.NVLINK_LINKS.name) == 18
 
 
 def test_errors_are_of_the_bindings_shape() -> None:

@@ -51,7 +51,7 @@ def test_what_is_shipped_loads_and_is_a_node_of_eight(name: str) -> None:
 
 
 def test_names_of_what_is_shipped() -> None:
-    assert {"busy", "driver-reload", "gpu-hung", "gpu-lost", "node-lost"} <= set(
+    assert {"busy", "driver-reload", "gpu-hung", "gpu-lost", "mig", "node-lost"} <= set(
         shipped_scenarios()
     )
     assert shipped_scenarios() == sorted(shipped_scenarios())
@@ -103,6 +103,21 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
         (
             {"happenings": [{"at": "2m", "what": "lose"}], "repeat_every": "2m"},
             "at 120 s: the story starts over after 120 s",
+        ),
+        ({"mig": [{"gpu": 2, "profiles": ["1g.10gb"]}]}, "mig: there is no GPU 2, only 0 to 1"),
+        ({"mig": [{"gpu": 0, "profiles": []}]}, "mig.0.profiles: "),
+        ({"mig": [{"gpu": 0, "profiles": ["half"]}]}, "mig.0.profiles.0: "),
+        (
+            {"mig": [{"gpu": 0, "profiles": ["4g.20gb", "4g.20gb"]}]},
+            "GPU 0 has 7 slices, and the profiles want 8",
+        ),
+        (
+            {"mig": [{"gpu": 1, "profiles": ["3g.40gb", "3g.41gb"]}]},
+            "GPU 1 has 80 GiB, and the profiles want 81",
+        ),
+        (
+            {"mig": [{"gpu": 1, "profiles": ["3g.40gb"]}, {"gpu": 1, "profiles": ["3g.40gb"]}]},
+            "GPU 1 is divided twice",
         ),
     ],
 )

@@ -51,6 +51,10 @@ class Said:
         self.withdrawn: list[str] = []
         self.landing: Callable[[], Landing] = landing
         self.reload_error: Exception | None = None
+        self.pauses: list[str | None] = []
+        self.pause_answer = (200, "paused")
+        self.resumes = 0
+        self.advice: dict[str, Any] = {}
         self.page: bytes | Exception = b"veo_gpus_visible 8.0\n"
 
     def metrics(self, accept: str, accept_encoding: str) -> tuple[bytes, dict[str, str]]:
@@ -64,6 +68,14 @@ class Said:
             raise self.reload_error
         self.reloads += 1
 
+    async def pause(self, written: str | None) -> tuple[int, str]:
+        self.pauses.append(written)
+        return self.pause_answer
+
+    async def resume(self) -> tuple[int, str]:
+        self.resumes += 1
+        return 200, "resumed"
+
     async def events(self, request: web.Request) -> web.Response:
         return web.Response(status=202)
 
@@ -75,8 +87,11 @@ class Said:
             unhealthy=lambda: self.fault,
             withdrawn=lambda: self.withdrawn,
             landing=lambda: self.landing(),  # noqa: PLW0108, tests set another
+            advice=lambda: self.advice,
             events=self.events,
             reload=self.reload,
+            pause=self.pause,
+            resume=self.resume,
             count_request=lambda path, status: self.requests.update([(path, status)]),
             count_refusal=lambda refusal: self.refusals.update([refusal]),
         )

@@ -41,8 +41,6 @@ def gpu(**changes: Any) -> GpuView:
         "code": 0,
         "texts": {"name": "NVIDIA H100"},
         "readings": (),
-        "windows": {},
-        "throttle_seconds": {},
         "missing": {},
         "errors": {},
         "implausible_readings": 0,

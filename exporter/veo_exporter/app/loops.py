@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 Round = Callable[[], Awaitable[float]]
 """Does what is due and gives the seconds until the next time."""
 
-LOOP_NAMES: Final = ("jobs", "traces", "logs")
+LOOP_NAMES: Final = ("jobs", "traces", "logs", "kernel")
 PAUSE_SECONDS: Final = 1.0
 """After a round that failed."""
 FAILED: Final = "loop_round"

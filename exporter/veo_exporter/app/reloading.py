@@ -5,12 +5,17 @@
 from dataclasses import dataclass
 from typing import Final, Self
 
+from veo_exporter.app.advice import ladder_of
+from veo_exporter.app.gpu_work import gpm_signals_of, name_limits_of
 from veo_exporter.app.jobs import budgets_of, limits_of
+from veo_exporter.app.life import PauseLimits, pause_limits_of
+from veo_exporter.app.pods import plan_of
 from veo_exporter.app.videos import probe_to_use
 from veo_exporter.config import Gpu, Settings, setting_places
 from veo_exporter.errors import BadConfig
-from veo_exporter.gpu import Timing
+from veo_exporter.gpu import GpmSignal, Ladder, NameLimits, Timing
 from veo_exporter.jobs import Budgets, Limits
+from veo_exporter.kubernetes import Plan
 from veo_exporter.video import Probe
 
 TAKE_HOLD: Final = frozenset(
@@ -18,7 +23,14 @@ TAKE_HOLD: Final = frozenset(
     for section, names in {
         "gpu": (
             *("fast_interval", "full_interval", "static_interval", "window"),
-            *("call_deadline", "start_deadline", "expected_count"),
+            *("call_deadline", "start_deadline", "expected_count", "driver_samples"),
+            *("pause_default", "pause_max", "process_names", "process_names_max", "proc_root"),
+            "gpm",
+        ),
+        "advice": ("medium_from", "low_above", "hysteresis", "sweeps", "pressure_free_bytes"),
+        "kubernetes": (
+            *("kubelet_socket", "interval", "deadline", "keep"),
+            *("resource_prefixes", "max_rows", "max_answer_bytes"),
         ),
         "video": (
             *("roots", "ffprobe", "formats", "backlog", "deadline"),
@@ -41,6 +53,11 @@ class Changeable:
 
     timing: Timing
     expected_gpus: int | None
+    pauses: PauseLimits
+    ladder: Ladder
+    process_names: NameLimits
+    gpm_signals: tuple[GpmSignal, ...]
+    pods: Plan
     probe: Probe
     backlog: int
     limits: Limits
@@ -53,6 +70,11 @@ class Changeable:
         return cls(
             timing=timing_of(settings.gpu),
             expected_gpus=settings.gpu.expected_count,
+            pauses=pause_limits_of(settings.gpu),
+            ladder=ladder_of(settings),
+            process_names=name_limits_of(settings.gpu),
+            gpm_signals=gpm_signals_of(settings.gpu),
+            pods=plan_of(settings.kubernetes),
             probe=probe_to_use(settings.video),
             backlog=settings.video.backlog,
             limits=limits_of(settings.jobs),
@@ -82,4 +104,5 @@ def timing_of(gpu: Gpu) -> Timing:
         window_seconds=gpu.window,
         call_deadline_seconds=gpu.call_deadline,
         start_deadline_seconds=gpu.start_deadline,
+        driver_samples=gpu.driver_samples,
     )

@@ -6,21 +6,21 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from typing import Any, Final
 
 import structlog
 
 import veo_exporter
-from veo_exporter.app.reloading import Changeable, refuse_what_needs_a_restart, timing_of
+from veo_exporter.app.node import DROPPED_SEEDS as NODE_DROPPED
+from veo_exporter.app.node import Hardware, Node
+from veo_exporter.app.reloading import Changeable, refuse_what_needs_a_restart
 from veo_exporter.app.surroundings import Surroundings
-from veo_exporter.app.work import DROPPED_SEEDS, Work
+from veo_exporter.app.work import DROPPED_SEEDS as WORK_DROPPED
+from veo_exporter.app.work import Work
 from veo_exporter.catalog import exporter as catalog
 from veo_exporter.clock import Clock
 from veo_exporter.config import Settings
 from veo_exporter.errors import BadConfig
 from veo_exporter.exposition import Folds, OwnSource, Page, Source
-from veo_exporter.gpu import GpuSource, Sampler, withdrawn_groups
 from veo_exporter.web import (
     MAX_BODY_BYTES,
     OTHER_PATH,
@@ -34,18 +34,6 @@ from veo_exporter.web import (
 )
 
 log = structlog.get_logger(__name__)
-
-SAMPLER_STOP_SECONDS: Final = 1.0
-"""With the web's own patience this stays under the two seconds that SIGTERM may take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hardware:
-    """What the node is made of: the driver's bindings and the PCI bus, real or simulated."""
-
-    load_library: Callable[[], Any]
-    pci_functions: Callable[[], frozenset[str] | None]
-    simulated: bool
 
 
 class App:
@@ -79,31 +67,25 @@ class App:
             [
                 ("page_part", "failed"),
                 *(("http_request", refusal.value) for refusal in Refusal),
-                *DROPPED_SEEDS,
+                *NODE_DROPPED,
+                *WORK_DROPPED,
             ],
         )
         self._requests = self._folds.counter(catalog.HTTP_REQUESTS, USUAL_ANSWERS)
-        self._sampler = Sampler(
-            load_library=hardware.load_library,
-            pci_functions=hardware.pci_functions,
-            expected=settings.gpu.expected_count,
-            timing=timing_of(settings.gpu),
-            clock=clock,
-        )
-        gpus: tuple[Source, ...] = (GpuSource(lambda: self._sampler.latest),)
+        self._node = Node(settings, hardware, self._drop, clock)
         self._work = Work(
             settings,
             Surroundings(
                 folds=self._folds,
-                drop=lambda kind, reason, count: self._dropped.labels(kind, reason).inc(count),
+                drop=self._drop,
                 clock=clock,
                 simulated=hardware.simulated,
-                gpu_uuid=self._gpu_uuid,
+                gpu_uuid=self._node.gpu_uuid,
                 watching=watching,
             ),
         )
-        own: tuple[Source, ...] = (*self._work.sources, self._folds, self._own)
-        self._page = Page((*(gpus if settings.gpu.enabled else ()), *own), self._part_failed)
+        own = (self._folds, self._own)
+        self._page = Page((*self._node.sources, *self._work.sources, *own), self._part_failed)
         self.server = Server(build_application(self._answers()))
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -114,9 +96,8 @@ class App:
             await self.server.start(self.settings.web.listen_address, self.settings.web.unix_socket)
             self._work.start()
             lifetimes.push_async_callback(self._work.stop)
-            if self.settings.gpu.enabled:
-                self._sampler.start()
-                lifetimes.push_async_callback(self._stop_sampler)
+            self._node.start()
+            lifetimes.push_async_callback(self._node.stop)
             log.info(
                 "serving",
                 url=f"http://localhost:{self.server.port}/",
@@ -146,13 +127,9 @@ class App:
         self.settings = settings
         self._max_batch = parts.max_batch
         self._work.reconfigure(parts)
-        self._sampler.reconfigure(parts.timing, parts.expected_gpus)
+        self._node.reconfigure(parts)
         self._own.reloaded(True, self._clock.unix_seconds())
         log.info("configuration reloaded")
-
-    async def _stop_sampler(self) -> None:
-        if not await asyncio.to_thread(self._sampler.stop, SAMPLER_STOP_SECONDS):
-            log.warning("the driver did not take its session back; the kernel will")
 
     def _answers(self) -> Answers:
         now = self._clock.monotonic_seconds
@@ -161,17 +138,20 @@ class App:
             simulated=self._simulated,
             metrics=lambda accept, encoding: self._page.answer(now(), accept, encoding),
             unhealthy=self._unhealthy,
-            withdrawn=self._withdrawn,
+            withdrawn=self._node.withdrawn,
             landing=lambda: Landing(
                 version=veo_exporter.__version__,
                 node=socket.gethostname(),
                 simulated=self._simulated,
                 gpus_watched=self.settings.gpu.enabled,
-                snapshot=self._sampler.latest,
-                withdrawn=self._withdrawn(),
+                snapshot=self._node.latest,
+                withdrawn=self._node.withdrawn(),
                 now_monotonic_seconds=now(),
             ),
+            advice=self._node.advice.document,
             reload=self.reload,
+            pause=self._node.pauses.pause,
+            resume=self._node.pauses.resume,
             events=events_handler(
                 self._work.intake,
                 max_body_bytes=MAX_BODY_BYTES,
@@ -180,28 +160,18 @@ class App:
             count_request=lambda path, status: self._requests.labels(
                 path or OTHER_PATH, str(status)
             ).inc(),
-            count_refusal=lambda refusal: self._dropped.labels("http_request", refusal.value).inc(),
+            count_refusal=lambda refusal: self._drop("http_request", refusal.value, 1),
         )
 
-    def _gpu_uuid(self, index: str) -> str | None:
-        """A log names a GPU by its index."""
-        gpus = self._sampler.latest.gpus
-        return next((gpu.uuid for gpu in gpus if str(gpu.index) == index and gpu.uuid), None)
+    def _drop(self, kind: str, reason: str, count: int) -> None:
+        self._dropped.labels(kind, reason).inc(count)
 
     def _part_failed(self, source: Source) -> None:
         name = type(source).__name__
-        self._dropped.labels("page_part", "failed").inc()
+        self._drop("page_part", "failed", 1)
         if name not in self._failed_parts:
             self._failed_parts.add(name)
             log.error("a part of the page is left out", source=name, exc_info=True)  # noqa: LOG014, called in one
 
     def _unhealthy(self) -> str:
-        silent = self._sampler.latest.outdated(self._clock.monotonic_seconds())
-        if self._sampler.failed or (self._sampler.alive and silent):
-            return "the sampler has ended or stands still: restart the exporter"
-        return self._work.unhealthy()
-
-    def _withdrawn(self) -> list[str]:
-        if not self.settings.gpu.enabled:
-            return []
-        return withdrawn_groups(self._sampler.latest, self._clock.monotonic_seconds())
+        return self._node.unhealthy() or self._work.unhealthy()

@@ -27,7 +27,7 @@ LAST_SUCCESS: Final = MetricSpec(
     "veo_exporter_last_success_timestamp_seconds",
     Kind.GAUGE,
     Unit.TIMESTAMP,
-    "When a group of signals was last read from any GPU; 0 if it never was.",
+    "When a group of signals was last read from any GPU; absent if it never was.",
     (Label("group", "gpu_fast, gpu_full or gpu_static", "3"),),
 )
 CONFIG_LAST_RELOAD_SUCCESSFUL: Final = MetricSpec(
@@ -50,9 +50,9 @@ DROPPED: Final = MetricSpec(
     (
         Label(
             "kind",
-            "what was dropped: an event, a log line, a video file, a span, a request, a label value, a round of the "
-            "exporter's own loops",
-            "15",
+            "what was dropped: an event, a log line, a video file, a span, a request, a label value, a row of a pod, "
+            "the name of a process, a round of the exporter's own loops",
+            "25",
         ),
         Label("reason", "why", "a closed set for each kind"),
     ),

@@ -7,42 +7,20 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, wait
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from veo_exporter.clock import SystemClock
+from veo_exporter.cli.driver_finding import DRIVER_PATIENCE_SECONDS, driver
+from veo_exporter.cli.findings import Finding, Grade
+from veo_exporter.cli.kernel_finding import kernel_log
+from veo_exporter.cli.kubelet_finding import kubelet
 from veo_exporter.config import Settings, load_settings
-from veo_exporter.gpu import inspect_driver, load_library, pci_functions
+from veo_exporter.gpu import pci_functions
 
-DRIVER_PATIENCE_SECONDS: Final = 15.0
 PROGRAM_PATIENCE_SECONDS: Final = 10.0
 DEVICE_FOLDER: Final = Path("/dev")
-
-Answer = TypeVar("Answer")
-
-
-class Grade(StrEnum):
-    """How a finding bears on the exporter."""
-
-    GOOD = "ok"
-    WARNING = "warn"
-    BAD = "FAIL"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing looked at."""
-
-    grade: Grade
-    what: str
-    found: str
-    remedy: str = ""
 
 
 def doctor(
@@ -56,7 +34,7 @@ def doctor(
     worst = 0
     patient_driver = partial(driver, patience_seconds=driver_patience_seconds)
     looks = (
-        *(patient_driver, pci_bus, device_nodes, kernel_log),
+        *(patient_driver, pci_bus, device_nodes, kernel_log, kubelet),
         *(ffprobe, prlimit, address, unix_socket),
     )
     for look in looks:
@@ -67,49 +45,6 @@ def doctor(
             sys.stdout.flush()
             worst = max(worst, finding.grade is Grade.BAD)
     return worst
-
-
-def within(patience_seconds: float, work: Callable[[], Answer]) -> Answer | None:
-    """What something gives that may never return; None if it does not in time. Raises what it does."""
-    answer: Future[Answer] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(work())
-        except Exception as error:  # noqa: BLE001, it is raised where the answer is wanted
-            answer.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    done, _ = wait([answer], patience_seconds)
-    return answer.result() if done else None
-
-
-def driver(
-    settings: Settings, patience_seconds: float = DRIVER_PATIENCE_SECONDS
-) -> Iterator[Finding]:
-    """NVML: the library, the driver, and each GPU."""
-    if not settings.gpu.enabled:
-        yield Finding(Grade.GOOD, "GPUs", "not watched (gpu.enabled is false)")
-        return
-    report = within(patience_seconds, lambda: inspect_driver(load_library(), SystemClock()))
-    if report is None:
-        yield Finding(
-            Grade.BAD,
-            "NVML",
-            f"no answer within {patience_seconds:g} s",
-            "the driver hangs: see the kernel log (dmesg) for NVRM lines; reset the GPU or reboot the node",
-        )
-        return
-    if report.fault:
-        yield Finding(Grade.BAD, "NVML", report.fault_name, report.fault)
-        return
-    yield Finding(Grade.GOOD, "NVML", f"driver {report.driver_version}, {len(report.gpus)} GPUs")
-    for gpu in report.gpus:
-        missing = f"; not supported: {', '.join(gpu.not_supported)}" if gpu.not_supported else ""
-        denied = f"not permitted: {', '.join(gpu.not_permitted)}" if gpu.not_permitted else ""
-        grade = Grade.BAD if gpu.fault else Grade.WARNING if denied else Grade.GOOD
-        remedy = "see nvidia-smi and the kernel log for this GPU" if gpu.fault else denied
-        yield Finding(grade, f"GPU {gpu.index}", (gpu.fault or gpu.name) + missing, remedy)
 
 
 def pci_bus(settings: Settings) -> Iterator[Finding]:
@@ -156,22 +91,6 @@ def device_nodes(settings: Settings) -> Iterator[Finding]:
         f"no rights to {', '.join(closed)}" if closed else f"{len(nodes)} may be opened",
         "run as a user who may read and write them" if closed else "",
     )
-
-
-def kernel_log(settings: Settings) -> Iterator[Finding]:
-    """Where Xids and OOM kills are told."""
-    path = DEVICE_FOLDER / "kmsg"
-    try:
-        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
-    except OSError as error:
-        yield Finding(
-            Grade.WARNING,
-            "kernel log",
-            f"{path}: {error.strerror}",
-            "not needed to serve metrics; to read it: CAP_SYSLOG, or kernel.dmesg_restrict=0, and the device",
-        )
-        return
-    yield Finding(Grade.GOOD, "kernel log", f"{path} may be read")
 
 
 def ffprobe(settings: Settings) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 """serve and demo: the daemon, on the node's own hardware or on a simulated one."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -18,7 +19,7 @@ from veo_exporter.cli.log_output import set_up_logging
 from veo_exporter.clock import SystemClock
 from veo_exporter.config import Settings, load_settings
 from veo_exporter.errors import BadConfig
-from veo_exporter.gpu import load_library, pci_functions
+from veo_exporter.gpu import load_library, look_at_nodes, pci_functions
 
 log = structlog.get_logger(__name__)
 
@@ -36,13 +37,19 @@ def serve(config_file: Path | None, flags: Flags) -> int:
         load_library=load_library,
         pci_functions=partial(pci_functions, settings.gpu.sysfs_root),
         simulated=False,
+        look_at_nodes=partial(look_at_nodes, settings.gpu.device_root),
     )
     return _run(settings, hardware, read_settings)
 
 
 def demo(config_file: Path | None, flags: Flags, scenario: str, *, list_only: bool) -> int:
     """The same on a scenario's node."""
-    from veo_exporter.simulate import SimulatedNvml, load_scenario, shipped_scenarios
+    from veo_exporter.simulate import (
+        SimulatedNvml,
+        lay_out_process_names,
+        load_scenario,
+        shipped_scenarios,
+    )
     from veo_exporter.simulate.jobs import LOST_AFTER_SECONDS, JobMaker
     from veo_exporter.simulate.videos import EXPECTATION, Films, VideoMaker
 
@@ -50,12 +57,15 @@ def demo(config_file: Path | None, flags: Flags, scenario: str, *, list_only: bo
         for name in shipped_scenarios():
             print(f"{name}: {load_scenario(name).about}")
         return 0
-    node = SimulatedNvml(load_scenario(scenario), SystemClock())
+    story = load_scenario(scenario)
+    node = SimulatedNvml(story, SystemClock())
     hardware = Hardware(load_library=lambda: node, pci_functions=node.pci_functions, simulated=True)
     with tempfile.TemporaryDirectory(prefix="veo-demo-") as name:
         # What jobs name is not watched, and what is watched no job names.
         by_jobs, by_others = Path(name, "jobs"), Path(name, "watched")
         by_others.mkdir()
+        processes = Path(name, "proc")
+        lay_out_process_names(story, processes)
         watched = {
             "name": "demo",
             "path": str(by_others),
@@ -67,6 +77,8 @@ def demo(config_file: Path | None, flags: Flags, scenario: str, *, list_only: bo
             ("video", "roots"): json.dumps([str(by_jobs)]),
             ("jobs", "lost_after"): f"{LOST_AFTER_SECONDS}s",
             **flags,
+            # The names of this machine's own processes are no part of the story.
+            ("gpu", "proc_root"): str(processes),
         }
         read_settings = partial(load_settings, config_file, os.environ, flags)
         settings = read_settings()
@@ -105,6 +117,10 @@ def _run(
         log_lines_dropped=lambda: stream.dropped,
         watching=lambda: begin(app.feed),
     )
+    # What was made so far stays to the end: the collector need not walk through some 200,000 objects
+    # each time, which takes as long as several pages.
+    gc.collect()
+    gc.freeze()
     try:
         asyncio.run(_run_until_signal(app))
     finally:

@@ -54,6 +54,7 @@ def metrics_markdown() -> str:
     ]
     for title, prefix in (
         ("GPUs", "veo_gpu"),
+        ("The node", "veo_node"),
         ("Jobs", "veo_job"),
         ("Videos", "veo_video"),
         ("The exporter itself", "veo_exporter"),

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from veo_exporter.config.quantities import format_duration
-from veo_exporter.config.section import Section
-from veo_exporter.config.settings import OutOfOrder, Settings
+from veo_exporter.config.section import OutOfOrder, Section
+from veo_exporter.config.settings import Settings
 from veo_exporter.errors import BadConfig
 
 ENVIRONMENT_PREFIX: Final = "VEO_"

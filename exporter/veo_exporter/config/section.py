@@ -5,6 +5,14 @@
 from pydantic import BaseModel, ConfigDict
 
 
+class OutOfOrder(ValueError):
+    """Two settings of a section that do not go together."""
+
+    def __init__(self, sentence: str, *names: str) -> None:
+        super().__init__(sentence)
+        self.names = names
+
+
 class Section(BaseModel):
     """A group of settings that cannot be changed once read."""
 

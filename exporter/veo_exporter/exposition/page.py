@@ -8,7 +8,7 @@ from typing import Final
 
 from veo_exporter.exposition.families import Source
 from veo_exporter.exposition.negotiation import accepts_gzip, choose_format
-from veo_exporter.exposition.text import Format, TextWriter
+from veo_exporter.exposition.text import Format, Remembered, TextWriter
 
 GZIP_LEVEL: Final = 3
 """Series names repeat so much that higher levels cost time and save next to nothing."""
@@ -18,10 +18,14 @@ class _Edition:
     """The page in one format, with the texts of the sources it was put together from."""
 
     def __init__(
-        self, form: Format, sources: tuple[Source, ...], failed: Callable[[Source], None]
+        self,
+        form: Format,
+        sources: tuple[Source, ...],
+        failed: Callable[[Source], None],
+        remembered: Remembered,
     ) -> None:
         self._ending = "# EOF\n" if form is Format.OPENMETRICS else ""
-        self._writer = TextWriter(form)
+        self._writer = TextWriter(form, remembered)
         self._sources = sources
         self._failed = failed
         self._texts: list[tuple[Hashable, str]] = [(None, "")] * len(sources)
@@ -69,7 +73,8 @@ class Page:
     def __init__(
         self, sources: tuple[Source, ...], failed: Callable[[Source], None] = lambda source: None
     ) -> None:
-        self._editions = {form: _Edition(form, sources, failed) for form in Format}
+        remembered = Remembered()
+        self._editions = {form: _Edition(form, sources, failed, remembered) for form in Format}
 
     def answer(
         self, now_monotonic_seconds: float, accept: str = "", accept_encoding: str = ""

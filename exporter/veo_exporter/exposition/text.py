@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from enum import Enum
 from math import copysign
+from operator import is_
 from typing import Final
 
 from prometheus_client.samples import Exemplar
@@ -41,11 +42,14 @@ def _head(spec: MetricSpec, form: Format) -> str:
     help = spec.help.replace("\\", r"\\").replace("\n", r"\n")
     if form is Format.TEXT:
         return f"# HELP {name} {help}\n# TYPE {name} {spec.kind.value}\n"
+    kind = spec.kind.value
     if spec.kind is Kind.COUNTER:
+        # A counter of another exporter's, without that ending, is none to OpenMetrics.
+        kind = kind if name.endswith("_total") else "unknown"
         name = name.removesuffix("_total")
     help = help.replace('"', r"\"")
     unit = f"# UNIT {name} {spec.unit.openmetrics}\n" if spec.unit.openmetrics else ""
-    return f"# HELP {name} {help}\n# TYPE {name} {spec.kind.value}\n{unit}"
+    return f"# HELP {name} {help}\n# TYPE {name} {kind}\n{unit}"
 
 
 def _value(value: float) -> str:
@@ -129,16 +133,45 @@ def _with_exemplar(line: str, exemplar: Exemplar) -> str:
     return f"{line[:-1]} # {{{labels}}} {_value(float(exemplar.value))}{when}\n"
 
 
+def _same(some: list[tuple[Labels, float]], others: list[tuple[Labels, float]]) -> bool:
+    # By identity: 0 equals -0, but is not written so.
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
+class Remembered:
+    """Series as they were written last. Writers of both formats may share it: a line that is no
+    histogram's is the same in both, and some 2,000 of them are a megabyte."""
+
+    def __init__(self) -> None:
+        self.lines: dict[MetricSpec, dict[Labels, _Line]] = {}
+        self.blocks: dict[Format, dict[MetricSpec, dict[Labels, _Block]]] = {
+            form: {} for form in Format
+        }
+        self._series = 0
+
+    def make_room(self, series: int) -> None:
+        """Forget all if so many more would be too many."""
+        if self._series + series > MAX_REMEMBERED_SERIES:
+            for lines in self.lines.values():
+                lines.clear()
+            for by_spec in self.blocks.values():
+                for blocks in by_spec.values():
+                    blocks.clear()
+            self._series = 0
+        self._series += series
+
+
 class TextWriter:
     """Writes pages in one format and remembers what does not change from page to page."""
 
-    def __init__(self, form: Format) -> None:
+    def __init__(self, form: Format, remembered: Remembered | None = None) -> None:
         self._form = form
         self._exemplars = form is Format.OPENMETRICS
         self._heads: dict[MetricSpec, str] = {}
-        self._lines: dict[MetricSpec, dict[Labels, _Line]] = {}
-        self._blocks: dict[MetricSpec, dict[Labels, _Block]] = {}
-        self._remembered = 0
+        self._written: dict[MetricSpec, tuple[list[tuple[Labels, float]], str]] = {}
+        self._remembered = remembered or Remembered()
+        self._lines = self._remembered.lines
+        self._blocks = self._remembered.blocks[form]
 
     def write(self, families: Iterable[Family]) -> str:
         """The text of all families that have rows, in the order given."""
@@ -154,6 +187,11 @@ class TextWriter:
             if family.distributions:
                 self._write_distributions(family, parts)
                 continue
+            known = self._written.get(spec)
+            if known is not None and _same(known[0], family.rows) and not family.exemplars:
+                parts.append(known[1])
+                continue
+            begun = len(parts)
             lines = self._lines.get(spec)
             if lines is None:
                 lines = self._lines[spec] = {}
@@ -166,6 +204,8 @@ class TextWriter:
                 parts.append(line.text if same else line.write(float(value)))
                 if family.exemplars and self._exemplars and labels in family.exemplars:
                     parts[-1] = _with_exemplar(parts[-1], family.exemplars[labels])
+            if not family.exemplars:
+                self._written[spec] = family.rows.copy(), "".join(parts[begun:])
         return "".join(parts)
 
     def _write_distributions(self, family: Family, parts: list[str]) -> None:
@@ -173,22 +213,13 @@ class TextWriter:
         for labels, distribution in family.distributions:
             block = blocks.get(labels)
             if block is None:
-                self._make_room(len(family.spec.buckets) + 3)
+                self._remembered.make_room(len(family.spec.buckets) + 3)
                 block = _Block(family.spec, labels, exemplars=self._exemplars)
                 blocks[labels] = block
             parts.append(block.write(distribution))
 
     def _remember_line(self, lines: dict[Labels, _Line], spec: MetricSpec, labels: Labels) -> _Line:
-        self._make_room(1)
+        self._remembered.make_room(1)
         pairs = list(zip(spec.label_names, labels, strict=True))
         line = lines[labels] = _Line(_start(spec.name, pairs))
         return line
-
-    def _make_room(self, series: int) -> None:
-        if self._remembered + series > MAX_REMEMBERED_SERIES:
-            for lines in self._lines.values():
-                lines.clear()
-            for blocks in self._blocks.values():
-                blocks.clear()
-            self._remembered = 0
-        self._remembered += series

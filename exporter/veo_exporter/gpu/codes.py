@@ -56,7 +56,7 @@ class Meaning(Enum):
     FAILED = "this call failed"
 
 
-_MEANINGS: Final = {
+_MEANINGS: Final[dict[int, Meaning]] = {
     ReturnCode.SUCCESS: Meaning.SUCCESS,
     ReturnCode.NOT_SUPPORTED: Meaning.UNSUPPORTED,
     ReturnCode.FUNCTION_NOT_FOUND: Meaning.UNSUPPORTED,
@@ -82,10 +82,8 @@ _MEANINGS: Final = {
 
 def meaning_of(code: int) -> Meaning:
     """What a return code asks of us; codes that no table knows have failed."""
-    try:
-        return _MEANINGS.get(ReturnCode(code), Meaning.FAILED)
-    except ValueError:
-        return Meaning.FAILED
+    # A ReturnCode is an int, and hashes as one: no need to make one of each code.
+    return _MEANINGS.get(code, Meaning.FAILED)
 
 
 def code_name(code: int) -> str:
@@ -104,13 +102,13 @@ _REMEDIES: Final = {
     ReturnCode.LIBRARY_NOT_FOUND: "libnvidia-ml.so.1 was not found: install the NVIDIA driver, or give the container "
     "the driver's libraries (NVIDIA_DRIVER_CAPABILITIES=utility)",
     ReturnCode.DRIVER_NOT_LOADED: "the NVIDIA kernel driver is not loaded: load it (modprobe nvidia)",
-    ReturnCode.LIB_RM_VERSION_MISMATCH: "the driver was upgraded while this process kept the old library: "
-    "restart the exporter",
+    ReturnCode.LIB_RM_VERSION_MISMATCH: "the driver was upgraded while this process kept the old library, "
+    "which stays mapped until it ends: only a restart helps, so restart the exporter",
     ReturnCode.NO_PERMISSION: "the exporter may not talk to the driver: give it the device nodes /dev/nvidia*",
     ReturnCode.OPERATING_SYSTEM: "the operating system refused the device nodes /dev/nvidia*: check the container's "
     "device cgroup",
-    ReturnCode.UNKNOWN: "NVML gave no reason; in a container the device nodes may have been taken away: "
-    "restart the exporter",
+    ReturnCode.UNKNOWN: "NVML gave no reason (999), and the device nodes do not explain it: "
+    "see nvidia-smi and the kernel log",
 }
 
 

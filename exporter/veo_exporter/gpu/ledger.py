@@ -5,23 +5,29 @@
 from collections.abc import Mapping
 from typing import Final
 
-from veo_exporter.gpu.codes import OVERDUE, remedy_for
+from veo_exporter.gpu.account import Folding
+from veo_exporter.gpu.codes import OVERDUE, ReturnCode, remedy_for
+from veo_exporter.gpu.memory import name_from_memory
+from veo_exporter.gpu.nodes import Nodes, why_restart
 from veo_exporter.gpu.nvml import Flight
 from veo_exporter.gpu.readings import (
     Cadence,
+    CallsElsewhere,
     Driver,
     GpuView,
     OverdueCall,
     Reading,
     Snapshot,
 )
-from veo_exporter.gpu.record import Folding, Record
+from veo_exporter.gpu.record import Record
 from veo_exporter.gpu.roster import Roster, subject_of
 from veo_exporter.gpu.session import Answer, Counted, Found, Opened
 from veo_exporter.gpu.state import Evidence, judge
+from veo_exporter.gpu.views import view_of, view_of_address
 
 DRIVER: Final = "driver"
 """The subject of calls that concern no single GPU."""
+NO_CALLS_ELSEWHERE: Final = CallsElsewhere()
 
 
 class Ledger:
@@ -34,6 +40,12 @@ class Ledger:
         self.flights = self.roster.flights
         self.session_code: int | None = None
         self.driver_hung = False
+        self.paused = ""
+        """What is to be said of a pause; empty while there is none."""
+        self.remembered: Mapping[str, str] = {}
+        """UUID by PCI address, of GPUs that were read at some time, perhaps by an earlier process."""
+        self._nodes_while_well: frozenset[str] = frozenset()
+        self._why_restart = ""
         self.errors: dict[tuple[str, int], int] = {}
         self._texts: Mapping[str, str] = {}
         self._count = 0
@@ -46,6 +58,20 @@ class Ledger:
     def session_open(self) -> bool:
         return self.session_code == 0
 
+    @property
+    def answers_unknown(self) -> bool:
+        """Whether NVML, or a GPU, answers that something is wrong and not what."""
+        if not self.session_open:
+            return self.session_code == ReturnCode.UNKNOWN
+        return any(record.code == ReturnCode.UNKNOWN for record in self.records.values())
+
+    def nodes_seen(self, nodes: Nodes) -> None:
+        """The device nodes as they are now; as they should be, if NVML answers."""
+        if self.answers_unknown:
+            self._why_restart = why_restart(self._nodes_while_well, nodes)
+        elif self.session_open:
+            self._nodes_while_well |= nodes.present
+
     def refold(self, folding: Folding, stale_after_seconds: Mapping[Cadence, float]) -> None:
         """Fold in another way from now on; the windows begin anew, the counters go on."""
         self.roster.folding = folding
@@ -56,9 +82,10 @@ class Ledger:
     def judge_driver(self, *, hung: bool) -> None:
         """Whether the driver as a whole hangs. Its GPUs stay hung until each has answered."""
         self.driver_hung = hung
-        if hung:
+        # While paused nobody asks them, so that none could answer.
+        if hung or self.paused:
             for record in self.records.values():
-                record.silenced = True
+                record.silenced = hung
 
     def opened(self, outcome: Opened) -> None:
         """A session was opened, or could not be."""
@@ -75,10 +102,10 @@ class Ledger:
             record.listed = False
             record.look_up_code = 0
             if not record.uuid and not record.pci_bus_id and record.subject not in self.flights:
-                del self.records[record.subject]
+                self.roster.forget(record)
 
-    def closed(self, code: int) -> None:
-        """The session is over. No GPU is known to be well from now on."""
+    def closed(self, code: int | None) -> None:
+        """The session is over; without a code, by our own wish. No GPU is known to be well from now on."""
         self.session_code = code
         self._count = 0
         self._counted = False
@@ -161,9 +188,17 @@ class Ledger:
         for subject in [subject for subject, known in self.flights.items() if known is flight]:
             del self.flights[subject]
             record = self.records.get(subject)
-            if record is not None and not record.listed:
-                # Nobody will ask a GPU that NVML no longer lists.
+            if record is not None and (self.paused or not record.listed):
+                # Nobody will ask a GPU that NVML no longer lists, nor any while paused.
                 record.hung = False
+
+    def addresses(self) -> dict[str, str]:
+        """UUID by PCI address, of the GPUs that this session could read."""
+        return {
+            record.pci_bus_id: record.uuid
+            for record in self.records.values()
+            if record.device is not None
+        }
 
     @property
     def _all_looked_up(self) -> bool:
@@ -178,6 +213,7 @@ class Ledger:
         now_monotonic_seconds: float,
         bus: frozenset[str] | None,
         expected: int | None,
+        elsewhere: CallsElsewhere = NO_CALLS_ELSEWHERE,
     ) -> Snapshot:
         """What is known now, fit to be handed to other threads."""
         self._sequence += 1
@@ -186,15 +222,19 @@ class Ledger:
         known = {record.pci_bus_id for record in self.records.values()}
         gpus = [self._view(record, bus, now_monotonic_seconds) for record in self.roster.in_order()]
         gpus += [self._hidden(address) for address in sorted((bus or frozenset()) - known)]
+        gpus = name_from_memory(gpus, self.remembered)
         return Snapshot(
             sequence=self._sequence,
             taken_monotonic_seconds=now_monotonic_seconds,
             driver=Driver(
                 fault=self._fault(),
+                paused=bool(self.paused),
+                why_restart=self._why_restart if self.answers_unknown else "",
                 texts=self._texts if self.session_open else {},
                 visible=self._visible(now_monotonic_seconds),
                 overdue_call=self._overdue_call(DRIVER, now_monotonic_seconds),
                 errors=dict(self.errors),
+                elsewhere=elsewhere,
             ),
             expected=expected if expected is not None else None if bus is None else len(bus),
             gpus=tuple(gpus),
@@ -210,8 +250,12 @@ class Ledger:
         return self._count if fresh else None
 
     def _fault(self) -> str:
+        if self.paused:
+            return self.paused
         if self.session_open:
             return ""
+        if self.answers_unknown and self._why_restart:
+            return self._why_restart
         if DRIVER in self.flights:
             function = self.flights[DRIVER].function
             return f"{function} has not returned: the driver hangs, or is slow to start"
@@ -235,9 +279,10 @@ class Ledger:
     def _view(
         self, record: Record, bus: frozenset[str] | None, now_monotonic_seconds: float
     ) -> GpuView:
-        state, code = judge(
+        verdict = judge(
             Evidence(
                 hung=record.hung or record.silenced or self.driver_hung,
+                paused=bool(self.paused),
                 session_code=self.session_code or 0,
                 # Until all are looked up, one that was not yet is neither listed nor hidden.
                 listed=record.listed or not self._all_looked_up,
@@ -246,30 +291,14 @@ class Ledger:
                 fresh=self._fresh(record.newest, now_monotonic_seconds),
             )
         )
-        return GpuView(
-            index=record.index,
-            uuid=record.uuid,
-            pci_bus_id=record.pci_bus_id,
-            state=state,
-            code=code,
-            texts=dict(record.texts),
-            readings=tuple(record.readings.values()),
-            windows=record.statistics(),
-            throttle_seconds=dict(record.throttle.seconds),
-            missing={
-                signal: why
-                for missing in record.missing.values()
-                for signal, why in missing.items()
-            },
-            errors=dict(record.errors),
-            implausible_readings=record.implausible_readings,
-            overdue_call=self._overdue_call(record.subject, now_monotonic_seconds),
-        )
+        call = self._overdue_call(record.subject, now_monotonic_seconds)
+        return view_of(record, verdict, call)
 
     def _hidden(self, address: str) -> GpuView:
-        state, code = judge(
+        verdict = judge(
             Evidence(
                 hung=self.driver_hung,
+                paused=bool(self.paused),
                 session_code=self.session_code or 0,
                 listed=not self._all_looked_up,
                 on_bus=True,
@@ -277,18 +306,4 @@ class Ledger:
                 fresh=False,
             )
         )
-        return GpuView(
-            index=None,
-            uuid="",
-            pci_bus_id=address,
-            state=state,
-            code=code,
-            texts={},
-            readings=(),
-            windows={},
-            throttle_seconds={},
-            missing={},
-            errors={},
-            implausible_readings=0,
-            overdue_call=None,
-        )
+        return view_of_address(address, verdict)

@@ -15,6 +15,7 @@ class News:
 
     def __init__(self) -> None:
         self._fault: str | None = None
+        self._why_restart = ""
         self._states: dict[str, State] = {}
 
     def tell(self, snapshot: Snapshot) -> None:
@@ -23,9 +24,13 @@ class News:
         if driver.fault != self._fault:
             self._fault = driver.fault
             if driver.fault:
-                log.warning("no session with the driver", remedy=driver.fault)
+                tell = log.info if driver.paused else log.warning
+                tell("no session with the driver", remedy=driver.fault)
             else:
                 log.info("session with the driver opened", gpus=driver.visible, **driver.texts)
+        if driver.why_restart and driver.why_restart != self._why_restart:
+            log.warning("only a restart helps", reason=driver.why_restart)
+        self._why_restart = driver.why_restart
         states = {gpu.uuid or gpu.pci_bus_id or f"index {gpu.index}": gpu for gpu in snapshot.gpus}
         for name, gpu in states.items():
             before = self._states.get(name)

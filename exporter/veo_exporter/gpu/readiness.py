@@ -12,6 +12,8 @@ def withdrawn_groups(snapshot: Snapshot, now_monotonic_seconds: float) -> list[s
     if snapshot.outdated(now_monotonic_seconds):
         return ["GPUs: the sampler has said nothing for too long: restart the exporter"]
     sentences = []
+    if snapshot.driver.why_restart:
+        sentences.append(f"GPUs: {snapshot.driver.why_restart}")
     visible = snapshot.driver.visible
     if visible is None:
         sentences.append("GPUs: NVML does not say how many there are: veo_gpus_visible withdrawn")

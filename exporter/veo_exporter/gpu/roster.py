@@ -5,8 +5,9 @@
 from collections.abc import Iterable
 from typing import Final
 
+from veo_exporter.gpu.account import Folding
 from veo_exporter.gpu.nvml import Flight
-from veo_exporter.gpu.record import Folding, Record
+from veo_exporter.gpu.record import Record
 
 _BY_INDEX: Final = "index "
 
@@ -26,6 +27,7 @@ class Roster:
         self.folding = folding
         self.records: dict[str, Record] = {}
         self.flights: dict[str, Flight] = {}
+        self._errors_of_forgotten: dict[str, dict[tuple[str, int], int]] = {}
 
     def subject_at(self, index: int) -> str:
         """Whom to blame if a look-up of this index does not return."""
@@ -61,8 +63,15 @@ class Roster:
         record = Record(
             subject=subject, index=index, uuid=uuid, pci_bus_id="", folding=self.folding
         )
+        record.errors = self._errors_of_forgotten.pop(subject, {})
         self.records[subject] = record
         return record
+
+    def forget(self, nameless: Record) -> None:
+        """An index of an earlier session. Whoever is at it next goes on counting: the rows are the same."""
+        del self.records[nameless.subject]
+        if nameless.errors:
+            self._errors_of_forgotten[nameless.subject] = nameless.errors
 
     def _rename(self, record: Record, subject: str) -> None:
         del self.records[record.subject]

@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A session with the driver: opened, its GPUs counted and found, closed. Runs on the worker."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import structlog
+
 from veo_exporter.gpu.codes import UNREADABLE, Meaning, meaning_of
+from veo_exporter.gpu.nodes import Nodes
 from veo_exporter.gpu.nvml import Line, NvmlError
 from veo_exporter.gpu.presence import kernel_pci_address
-from veo_exporter.gpu.probes import DRIVER_TEXTS
 from veo_exporter.gpu.readings import Device, Reading
+from veo_exporter.gpu.texts import DRIVER_TEXTS
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +45,9 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """The session was given back."""
+    """The session was given back, as often as it had been opened."""
+
+    sessions: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +59,18 @@ class Answer:
     everything: bool = False
 
 
-Outcome = Opened | Counted | Found | Closed | Answer
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodesSeen:
+    """The device nodes were looked at."""
+
+    nodes: Nodes
+
+
+Outcome = Opened | Counted | Found | Closed | Answer | NodesSeen
+
+ClosingCall = Callable[[Line], None]
+"""What must be freed before the session ends: event sets, GPM samples. Calls through the line it is
+given, so that it is watched; may raise."""
 
 
 def open_session(line: Line) -> Opened:
@@ -99,16 +117,30 @@ def find_gpu(line: Line, index: int) -> Found:
     return Found(index=index, device=Device(index, uuid, address, handle))
 
 
-def close_session(line: Line) -> Closed:
-    """Give the session back, so that the driver can be unloaded."""
-    try:
-        line.call("nvmlShutdown")
-    except NvmlError:
-        # It was over already.
-        pass
-    return Closed()
+def close_session(
+    line: Line, *, sessions: int = 1, closing_calls: Iterable[ClosingCall] = ()
+) -> Closed:
+    """Give the session back, so that the driver can be unloaded.
+
+    NVML counts how often it was opened, and lets go of the driver at the last shutdown only.
+    """
+    for call in closing_calls:
+        try:
+            call(line)
+        except NvmlError:
+            # What it held went with a session that was over already.
+            pass
+        except Exception:
+            log.exception("something could not be freed before the session with the driver ends")
+    for _ in range(sessions):
+        try:
+            line.call("nvmlShutdown")
+        except NvmlError:
+            # It was over already.
+            break
+    return Closed(sessions=sessions)
 
 
 def ends_session(code: int) -> bool:
     """Whether a return code says that the session is over."""
-    return meaning_of(code) in (Meaning.REINITIALISE, Meaning.RESTART)
+    return code != 0 and meaning_of(code) in (Meaning.REINITIALISE, Meaning.RESTART)

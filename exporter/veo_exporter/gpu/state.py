@@ -22,6 +22,8 @@ class Evidence:
 
     hung: bool
     """A call about it, or the driver as a whole, is over its deadline and not made good since."""
+    paused: bool = False
+    """Nobody asks it anything, by request."""
     session_code: int
     """0 while a session with the driver is open; else why there is none."""
     listed: bool
@@ -38,6 +40,8 @@ def judge(evidence: Evidence) -> tuple[State, int | None]:
     """The state, and the NVML return code that decided it; None if no call did."""
     if evidence.hung:
         return State.HUNG, None
+    if evidence.paused:
+        return State.UNKNOWN, None
     if evidence.session_code:
         return State.UNKNOWN, evidence.session_code
     if not evidence.listed:

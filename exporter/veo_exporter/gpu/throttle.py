@@ -16,8 +16,8 @@ REASONS: Final[dict[int, str]] = {
     0x100: "display_clock_setting",
 }
 OTHER: Final = "other"
-_IDLE: Final = 0x1
-_KNOWN: Final = _IDLE | sum(REASONS)
+IDLE: Final = 0x1
+_KNOWN: Final = IDLE | sum(REASONS)
 
 
 def reasons_in(mask: int) -> tuple[str, ...]:
@@ -41,6 +41,6 @@ class ThrottleClock:
         """Take a sample in."""
         step = 0.0 if self._last is None else at_monotonic_seconds - self._last
         self._last = at_monotonic_seconds
-        if mask > _IDLE and step <= self.longest_step_seconds:
+        if mask > IDLE and step <= self.longest_step_seconds:
             for name in reasons_in(mask):
                 self.seconds[name] += step

@@ -5,14 +5,17 @@
 from dataclasses import dataclass
 from typing import Final
 
+from veo_exporter.gpu.account import Folding
 from veo_exporter.gpu.readings import Cadence
-from veo_exporter.gpu.record import Folding
 
 LEAST_STALE_AFTER_SECONDS: Final = 5.0
 INTERVALS_UNTIL_STALE: Final = 3
 LEAST_LONGEST_STEP_SECONDS: Final = 1.0
 PUBLISH_INTERVAL_SECONDS: Final = 1.0
 """Nobody scrapes more often; faster samples go into the windows."""
+LEAST_BUFFERED_INTERVAL_SECONDS: Final = 0.5
+"""Sampled more often than this, our own samples are about as fine as the driver's buffer (6 Hz for
+utilization), and cheaper."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,11 @@ class Timing:
     window_seconds: float
     call_deadline_seconds: float
     start_deadline_seconds: float
+    driver_samples: bool = True
+
+    def reads_samples(self, cadence: Cadence) -> bool:
+        """Whether the driver's buffers of a group's signals are read with it."""
+        return self.driver_samples and self.intervals[cadence] >= LEAST_BUFFERED_INTERVAL_SECONDS
 
     @property
     def intervals(self) -> dict[Cadence, float]:
@@ -54,4 +62,5 @@ class Timing:
     def folding(self) -> Folding:
         # A full sweep comes in between: at 20 ms, three intervals would be gone by then.
         step = max(INTERVALS_UNTIL_STALE * self.fast_interval_seconds, LEAST_LONGEST_STEP_SECONDS)
-        return Folding(self.window_seconds, step)
+        full_step = INTERVALS_UNTIL_STALE * self.full_interval_seconds
+        return Folding(self.window_seconds, step, full_step)

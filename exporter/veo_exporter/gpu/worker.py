@@ -26,6 +26,8 @@ class Task(Generic[Result]):
     subject: str
     deadline_seconds: float
     run: Callable[[Line], Result]
+    patience_seconds: float | None = None
+    """If it takes longer, what comes behind it goes on without it; it is still waited for."""
 
 
 @dataclass(slots=True)
@@ -34,6 +36,8 @@ class Round(Generic[Result]):
 
     tasks: tuple[Task[Result], ...]
     done: int = 0
+    cut: bool = False
+    """Somebody else carries out what was not begun."""
 
     @property
     def finished(self) -> bool:
@@ -50,15 +54,17 @@ class Standing(Generic[Result]):
 
 
 class Worker(Generic[Result]):
-    """Carries out rounds, and standing tasks between them, on a daemon thread.
+    """Carries out rounds, and standing tasks between their tasks, on a daemon thread.
 
-    Only the worker appends to `answers`, only the watcher takes from it. `wake` is set when a round
+    Only the worker appends to `answers` and `late`, only the watcher takes from them. `wake` is set when a round
     ends, when there is news of standing tasks, and when the thread ends.
     """
 
     def __init__(self, library: Any, clock: Clock, wake: threading.Event, name: str) -> None:
         self.line = Line(library, clock)
         self.answers: deque[Result] = deque()
+        self.late: deque[Result] = deque()
+        """What was answered after it was abandoned; complete once it has ended."""
         self.task: Task[Result] | None = None
         self.standing: Standing[Result] = Standing()
         self.abandoned = False
@@ -67,6 +73,8 @@ class Worker(Generic[Result]):
         self._wake = wake
         self._rounds: SimpleQueue[Round[Result] | None] = SimpleQueue()
         self._told_at = 0.0
+        self._tick_at = 0.0
+        self._interval_seconds = 0.0
         self._reported: set[str] = set()
         # A daemon: a thread that the driver does not give back must not keep the process.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -89,20 +97,12 @@ class Worker(Generic[Result]):
 
     def _run(self) -> None:
         try:
-            tick, interval = 0.0, 0.0
             while not self.abandoned:
-                now = self._clock.monotonic_seconds()
-                standing = self.standing
-                if standing.interval_seconds != interval:
-                    tick, interval = now, standing.interval_seconds
-                if standing.tasks and now >= tick:
-                    self._carry_out_standing(standing)
-                    # From the last scheduled tick, so that they do not drift; missed ones are skipped.
-                    missed = (self._clock.monotonic_seconds() - tick) // interval
-                    tick += (max(missed, 0) + 1) * interval
+                wait_seconds = self._tick_if_due()
+                if wait_seconds == 0.0:
                     continue
                 try:
-                    round = self._rounds.get(timeout=tick - now if standing.tasks else None)
+                    round = self._rounds.get(timeout=wait_seconds)
                 except Empty:
                     continue
                 if round is None:
@@ -111,6 +111,23 @@ class Worker(Generic[Result]):
         finally:
             self.ended = True
             self._wake.set()
+
+    def _tick_if_due(self) -> float | None:
+        """Carry out the standing tasks if it is time to. 0: it was; else how long there is until then."""
+        now = self._clock.monotonic_seconds()
+        standing = self.standing
+        interval = standing.interval_seconds
+        if interval != self._interval_seconds:
+            self._tick_at, self._interval_seconds = now, interval
+        if not standing.tasks:
+            return None
+        if now < self._tick_at:
+            return self._tick_at - now
+        self._carry_out_standing(standing)
+        # From the last scheduled tick, so that they do not drift; missed ones are skipped.
+        missed = (self._clock.monotonic_seconds() - self._tick_at) // interval
+        self._tick_at += (max(missed, 0) + 1) * interval
+        return 0.0
 
     def _carry_out_standing(self, standing: Standing[Result]) -> None:
         for task in standing.tasks:
@@ -127,13 +144,24 @@ class Worker(Generic[Result]):
             self._wake.set()
 
     def _carry_out_round(self, round: Round[Result]) -> None:
-        for task in round.tasks:
+        for place, task in enumerate(round.tasks):
+            if place:
+                # However long all of them take, the standing ones come when they are due.
+                self._tick_if_due()
+                if self._is_taken_from(round):
+                    return
             self._carry_out(task)
             if self.abandoned:
                 return
             round.done += 1
+            if self._is_taken_from(round):
+                return
         if round.tasks:
             self._wake.set()
+
+    def _is_taken_from(self, round: Round[Result]) -> bool:
+        """Whether somebody else carries out the rest."""
+        return self.abandoned or round.cut
 
     def _carry_out(self, task: Task[Result]) -> None:
         self.task = task
@@ -145,6 +173,5 @@ class Worker(Generic[Result]):
                 self._reported.add(known)
                 log.exception("reading failed", subject=task.subject)
             return
-        if not self.abandoned:
-            # If it was, others have taken over; what comes so late is no longer true.
-            self.answers.append(result)
+        # If it was abandoned, others have taken over; what comes so late is no longer true.
+        (self.late if self.abandoned else self.answers).append(result)

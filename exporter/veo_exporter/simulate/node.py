@@ -14,6 +14,15 @@ ANY: Final = "*"
 """Every function."""
 RIPPLE: Final = 0.015
 """Share by which steady work goes up and down, so that a curve looks alive."""
+NOT_WITH_MIG: Final = (
+    "nvmlDeviceGetUtilizationRates",
+    "nvmlDeviceGetEncoderUtilization",
+    "nvmlDeviceGetDecoderUtilization",
+    "nvmlDeviceGetJpgUtilization",
+    "nvmlDeviceGetOfaUtilization",
+    "nvmlDeviceGetProcessesUtilizationInfo",
+)
+"""What a driver does not tell of a GPU that is divided."""
 _BITS: Final = {name: bit for bit, name in REASONS.items()}
 
 
@@ -65,6 +74,8 @@ def driver_loaded(scenario: Scenario, elapsed_seconds: float) -> bool:
 def condition_of(scenario: Scenario, gpu: int, elapsed_seconds: float) -> Condition:
     """What is wrong with a GPU."""
     unsupported = dict.fromkeys(scenario.board.unsupported, int(ReturnCode.NOT_SUPPORTED))
+    if any(division.gpu == gpu for division in scenario.mig):
+        unsupported |= dict.fromkeys(NOT_WITH_MIG, int(ReturnCode.NOT_SUPPORTED))
     condition = Condition(codes=unsupported)
     for happening in _so_far(scenario, elapsed_seconds):
         if not happening.gpus or gpu in happening.gpus:
@@ -145,6 +156,37 @@ def energy_joules(scenario: Scenario, gpu: int, elapsed_seconds: float) -> float
         return total
 
     return (until(end) - until(start)) * scenario.board.power_limit_watts
+
+
+def throttled_seconds(scenario: Scenario, gpu: int, elapsed_seconds: float) -> dict[str, float]:
+    """For how long each reason has held a GPU's clocks down since the start."""
+    stories, rest = (
+        divmod(elapsed_seconds, scenario.repeat_every)
+        if scenario.repeat_every
+        else (0.0, elapsed_seconds)
+    )
+    whole = _throttled_in_story(scenario, gpu, scenario.repeat_every or 0.0)
+    told = _throttled_in_story(scenario, gpu, rest)
+    return {reason: stories * whole[reason] + told[reason] for reason in told}
+
+
+def _throttled_in_story(scenario: Scenario, gpu: int, until: float) -> dict[str, float]:
+    """Likewise, from the beginning of the story until a time in it."""
+    seconds = dict.fromkeys(_BITS, 0.0)
+    since: dict[str, float] = {}
+    own = (h for h in scenario.happenings if not h.gpus or gpu in h.gpus)
+    for happening in sorted(own, key=lambda happening: happening.at):
+        if happening.at > until:
+            break
+        if happening.what is What.THROTTLE:
+            since.setdefault(happening.reason or "", happening.at)
+        elif happening.what is What.UNTHROTTLE:
+            for reason, at in since.items():
+                seconds[reason] += happening.at - at
+            since.clear()
+    for reason, at in since.items():
+        seconds[reason] += until - at
+    return seconds
 
 
 def _round_length(scenario: Scenario) -> float:

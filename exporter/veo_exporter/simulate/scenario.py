@@ -5,7 +5,7 @@
 from enum import StrEnum
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -13,6 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from veo_exporter.config import Duration
 from veo_exporter.errors import BadScenario
 from veo_exporter.gpu.throttle import REASONS
+
+_SLICES: Final = 7
+"""A GPU has so many of them to divide by MIG."""
 
 
 class _Part(BaseModel):
@@ -97,6 +100,23 @@ class Happening(_Part):
         return self
 
 
+class Division(_Part):
+    """A GPU that MIG divides, for the whole of the story."""
+
+    gpu: int = Field(ge=0)
+    profiles: tuple[Annotated[str, Field(pattern=r"^[1-7]g\.[1-9][0-9]{0,3}gb$")], ...] = Field(
+        min_length=1, max_length=_SLICES
+    )
+    """Of its instances, as NVIDIA writes them: slices and memory."""
+
+    @model_validator(mode="after")
+    def _in_slices(self) -> Self:
+        slices = sum(int(profile[0]) for profile in self.profiles)
+        if slices > _SLICES:
+            raise ValueError(f"GPU {self.gpu} has {_SLICES} slices, and the profiles want {slices}")
+        return self
+
+
 class Scenario(_Part):
     """A node and its story. With `repeat_every`, the story starts over."""
 
@@ -106,6 +126,22 @@ class Scenario(_Part):
     work: tuple[Phase, ...] = Field(min_length=1)
     repeat_every: Duration | None = None
     happenings: tuple[Happening, ...] = ()
+    mig: tuple[Division, ...] = ()
+
+    @model_validator(mode="after")
+    def _divisible(self) -> Self:
+        divided = [division.gpu for division in self.mig]
+        for division in self.mig:
+            wanted = sum(memory_gib_of(profile) for profile in division.profiles)
+            if division.gpu >= self.gpus:
+                raise ValueError(f"mig: there is no GPU {division.gpu}, only 0 to {self.gpus - 1}")
+            if divided.count(division.gpu) > 1:
+                raise ValueError(f"mig: GPU {division.gpu} is divided twice")
+            if wanted > self.board.memory_gib:
+                raise ValueError(
+                    f"mig: GPU {division.gpu} has {self.board.memory_gib:g} GiB, and the profiles want {wanted}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _in_bounds(self) -> Self:
@@ -120,6 +156,11 @@ class Scenario(_Part):
                     f"at {happening.at:g} s: the story starts over after {self.repeat_every:g} s"
                 )
         return self
+
+
+def memory_gib_of(profile: str) -> int:
+    """The memory of a MIG profile: 3g.40gb has half of 80 GiB."""
+    return int(profile.partition(".")[2].removesuffix("gb"))
 
 
 def shipped_scenarios() -> list[str]:

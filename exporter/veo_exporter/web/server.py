@@ -6,18 +6,28 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from veo_exporter.errors import BadConfig, ListenFailed
-from veo_exporter.web.doors import Refusal, came_by_socket, guard, refuse
+from veo_exporter.web.advice import PATH as ADVICE_PATH
+from veo_exporter.web.advice import USUAL_ADVICE_ANSWERS, advice_handler
+from veo_exporter.web.doors import Refusal, guard
 from veo_exporter.web.events import PATH as EVENTS_PATH
 from veo_exporter.web.landing import Landing, render_landing
+from veo_exporter.web.pause import (
+    PAUSE_PATH,
+    RESUME_PATH,
+    USUAL_PAUSE_ANSWERS,
+    by_socket_alone,
+    pause_handler,
+    resume_handler,
+)
 
 SHUTDOWN_SECONDS: Final = 0.3
 """How long an answer under way may take once the exporter is asked to end."""
@@ -33,6 +43,8 @@ USUAL_ANSWERS: Final = (
     ("/-/reload", "200"),
     ("/-/reload", "400"),
     ("/-/reload", "403"),
+    *USUAL_PAUSE_ANSWERS,
+    *USUAL_ADVICE_ANSWERS,
     *((EVENTS_PATH, code) for code in ("202", "400", "403", "413", "415", "429")),
     ("/", "200"),
     ("/", "403"),
@@ -55,9 +67,13 @@ class Answers:
     """Empty while the process is well, else what is wrong with it."""
     withdrawn: Callable[[], list[str]]
     landing: Callable[[], Landing]
+    advice: Callable[[], Mapping[str, Any]]
     events: Callable[[web.Request], Awaitable[web.Response]]
     reload: Callable[[], Awaitable[None]]
     """Raises BadConfig if the new configuration is refused."""
+    pause: Callable[[str | None], Awaitable[tuple[int, str]]]
+    """Status and sentence; given how long it shall last, as it is written in the request."""
+    resume: Callable[[], Awaitable[tuple[int, str]]]
     count_request: Callable[[str, int], None]
     count_refusal: Callable[[Refusal], None]
 
@@ -94,9 +110,6 @@ def build_application(answers: Answers) -> web.Application:
         )
 
     async def reload(request: web.Request) -> web.Response:
-        if not came_by_socket(request):
-            answers.count_refusal(Refusal.NOT_ON_SOCKET)
-            return refuse(Refusal.NOT_ON_SOCKET)
         try:
             await answers.reload()
         except BadConfig as error:
@@ -131,8 +144,14 @@ def build_application(answers: Answers) -> web.Application:
     application.router.add_get("/metrics", metrics)
     application.router.add_get("/-/healthy", healthy)
     application.router.add_get("/-/ready", ready)
-    application.router.add_post("/-/reload", reload)
+    for path, handler in (
+        ("/-/reload", reload),
+        (PAUSE_PATH, pause_handler(answers.pause)),
+        (RESUME_PATH, resume_handler(answers.resume)),
+    ):
+        application.router.add_post(path, by_socket_alone(handler, answers.count_refusal))
     application.router.add_post(EVENTS_PATH, answers.events)
+    application.router.add_get(ADVICE_PATH, advice_handler(answers.advice))
     application.router.add_get("/", landing)
     return application
 

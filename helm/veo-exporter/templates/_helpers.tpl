@@ -69,6 +69,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- $root -}}
 {{- end -}}
 
+{{/* The folder of the kubelet's socket in the container, from the one place where the socket is configured. */}}
+{{- define "veo-exporter.kubeletFolder" -}}
+{{- ((.Values.config).kubernetes).kubelet_socket | default "/var/lib/kubelet/pod-resources/kubelet.sock" | dir -}}
+{{- end -}}
+
 {{- define "veo-exporter.deviceAccess" -}}
 {{- .Values.deviceAccess | default "runtimeClass" -}}
 {{- end -}}

@@ -1,0 +1,194 @@
+# SPDX-FileCopyrightText: The veo-exporter authors
+# SPDX-License-Identifier: Apache-2.0
+"""The driver's own buffers of samples: what happened since they were last read."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from ctypes import addressof, string_at
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any, Final
+
+from veo_exporter.catalog import MetricSpec, Series
+from veo_exporter.catalog import gpu as catalog
+from veo_exporter.catalog.gpu_samples import GAPS
+from veo_exporter.clock import Clock
+from veo_exporter.gpu.codes import UNREADABLE, Meaning, ReturnCode, meaning_of
+from veo_exporter.gpu.nvml import Line, NvmlError
+from veo_exporter.gpu.probes import plausible_limits
+from veo_exporter.gpu.readings import (
+    Cadence,
+    Device,
+    Failure,
+    Reading,
+    SampleBatch,
+    Signal,
+    WhyNot,
+)
+from veo_exporter.units import milliwatts_to_watts, percent_to_ratio
+
+FUNCTION: Final = "nvmlDeviceGetSamples"
+MAX_ATTEMPTS: Final = 3
+"""The bindings ask how many samples there are and then for so many; if one more came in between,
+NVML says INSUFFICIENT_SIZE."""
+FUTURE_MICROSECONDS: Final = 1_000_000
+"""A sample so far ahead of our clock was taken before the wall clock was set back."""
+REACH_MICROSECONDS: Final = 60_000_000
+"""No buffer reaches further back (the longest have a hundred samples at 6 Hz)."""
+
+# nvmlSamplingType_t.
+_TOTAL_POWER: Final = 0
+_GPU_UTILIZATION: Final = 1
+_MEMORY_UTILIZATION: Final = 2
+_ENCODER_UTILIZATION: Final = 3
+_DECODER_UTILIZATION: Final = 4
+# nvmlSample_t by nvmlValueType_t: the time, and the member of the union that holds the value.
+_ROWS: Final = tuple(
+    Struct(form) for form in ("=Qd", "=QI4x", "=QQ", "=QQ", "=Qq", "=Qi4x", "=QH6x")
+)
+_WHY_NOT: Final = {
+    Meaning.UNSUPPORTED: WhyNot.NOT_SUPPORTED,
+    Meaning.FORBIDDEN: WhyNot.NOT_PERMITTED,
+}
+_ENDS_THE_ROUND: Final = (Meaning.GPU_GONE, Meaning.REINITIALISE, Meaning.RESTART)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A kind of samples that the driver keeps, and the signal that they are of."""
+
+    signal: MetricSpec
+    kind: int
+    convert: Callable[[float], float]
+    gaps: Series = field(init=False)
+    """What is absent if the board has no such buffer."""
+    limits: tuple[float, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gaps", GAPS[self.signal])
+        object.__setattr__(self, "limits", plausible_limits(self.signal))
+
+
+BUFFERS: Final[dict[Cadence, tuple[Buffer, ...]]] = {
+    Cadence.FAST: (
+        Buffer(catalog.UTILIZATION, _GPU_UTILIZATION, percent_to_ratio),
+        Buffer(catalog.MEMORY_COPY_UTILIZATION, _MEMORY_UTILIZATION, percent_to_ratio),
+        Buffer(catalog.POWER, _TOTAL_POWER, milliwatts_to_watts),
+    ),
+    # Nobody pages on these: the buffer reaches back far enough to be read with the signals themselves.
+    Cadence.FULL: (
+        Buffer(catalog.ENCODER_UTILIZATION, _ENCODER_UTILIZATION, percent_to_ratio),
+        Buffer(catalog.DECODER_UTILIZATION, _DECODER_UTILIZATION, percent_to_ratio),
+    ),
+    Cadence.STATIC: (),
+}
+
+
+def read_samples(
+    line: Line, device: Device, reading: Reading, skipped: Collection[Signal], clock: Clock
+) -> Reading:
+    """A reading with what the driver's buffers have of the same signals, less those known to be missing."""
+    if reading.code:
+        return reading
+    batches: dict[MetricSpec, SampleBatch] = {}
+    missing: dict[Signal, WhyNot] = {}
+    failures: list[Failure] = []
+    implausible, code = 0, 0
+    for buffer in BUFFERS[reading.cadence]:
+        if buffer.gaps in skipped:
+            continue
+        try:
+            batch, unbelievable = _read_buffer(line, device, buffer, clock)
+        except NvmlError as error:
+            meaning = meaning_of(error.code)
+            if meaning in _WHY_NOT:
+                missing[buffer.gaps] = _WHY_NOT[meaning]
+                continue
+            failures.append(Failure(function=error.function, code=error.code))
+            if meaning in _ENDS_THE_ROUND:
+                return reading._replace(
+                    values={},
+                    rows=(),
+                    code=error.code,
+                    failures=(*reading.failures, *failures),
+                )
+            if meaning is Meaning.GPU_ILL:
+                code = error.code
+            batch, unbelievable = SampleBatch(0, ()), 0
+        batches[buffer.signal] = batch
+        implausible += unbelievable
+    return reading._replace(
+        samples=batches,
+        code=code,
+        missing={**reading.missing, **missing},
+        failures=(*reading.failures, *failures),
+        implausible=reading.implausible + implausible,
+    )
+
+
+def _read_buffer(
+    line: Line, device: Device, buffer: Buffer, clock: Clock
+) -> tuple[SampleBatch, int]:
+    """What is newer than what was read last, and how many samples cannot be true."""
+    seen = device.bookmarks.samples_seen_microseconds
+    since = seen.get(buffer.kind, 0)
+    if since > clock.unix_seconds() * 1e6 + FUTURE_MICROSECONDS:
+        # The wall clock was set back: the driver would have nothing newer for as long.
+        since = 0
+    try:
+        value_type, raw = _ask(line, device, buffer.kind, since)
+    except NvmlError as error:
+        if error.code != ReturnCode.NOT_FOUND:
+            raise
+        # Nothing newer.
+        return SampleBatch(since, ()), 0
+    now_microseconds = int(clock.unix_seconds() * 1e6)
+    after = max(since, now_microseconds - REACH_MICROSECONDS)
+    until = now_microseconds + FUTURE_MICROSECONDS
+    (low, high), convert = buffer.limits, buffer.convert
+    try:
+        believed = [
+            (at, value)
+            for at, number in _unpack(_ROWS[value_type], raw)
+            if after < at <= until and low <= (value := convert(number)) <= high
+        ]
+        unbelievable = 0
+        if len(believed) < len(raw):
+            # Seldom: which of them were not for us, and which cannot be true.
+            rows = rows_between(_unpack(_ROWS[value_type], raw), after, until)
+            unbelievable = len(rows) - len(believed)
+        else:
+            rows = believed
+    except Exception as error:
+        # A type of value that no header names, or rows that are none.
+        raise NvmlError(FUNCTION, UNREADABLE, repr(error)) from error
+    believed.sort()
+    if rows:
+        seen[buffer.kind] = rows[-1][0]
+    return SampleBatch(since, tuple(believed)), unbelievable
+
+
+def _unpack(row: Struct, raw: Sequence[Any]) -> Iterable[tuple[int, float]]:
+    """What the bindings give are the elements of one array; each one's attributes cost more than all
+    else that is done with it."""
+    if not raw:
+        return ()
+    return row.iter_unpack(string_at(addressof(raw[0]), row.size * len(raw)))
+
+
+def _ask(line: Line, device: Device, kind: int, since_microseconds: int) -> tuple[int, list[Any]]:
+    for _ in range(MAX_ATTEMPTS - 1):
+        try:
+            return line.call(FUNCTION, device.handle, kind, since_microseconds)  # type: ignore[no-any-return]
+        except NvmlError as error:
+            if error.code != ReturnCode.INSUFFICIENT_SIZE:
+                raise
+    return line.call(FUNCTION, device.handle, kind, since_microseconds)  # type: ignore[no-any-return]
+
+
+def rows_between(
+    rows: Iterable[tuple[int, float]], after_microseconds: int, until_microseconds: int
+) -> list[tuple[int, float]]:
+    """Samples in the order of time. NVML promises none, repeats old ones, and leaves unused rows at 0."""
+    found = [row for row in rows if after_microseconds < row[0] <= until_microseconds]
+    found.sort()
+    return found
