@@ -57,16 +57,21 @@ def test_a_trace_of_the_demo_leads_from_a_job_to_the_verdict_on_its_film(tmp_pat
 def test_a_gpu_that_is_lost_is_told_by_an_xid_and_its_processes_have_made_up_names(
     tmp_path: Path,
 ) -> None:
-    happenings = [{"at": "8s", "what": "lose", "gpus": [3]}]
+    happenings = [{"at": "12s", "what": "lose", "gpus": [3]}]
     story = changed("busy", happenings=happenings, repeat_every=None)
     scenario = tmp_path / "lost.yaml"
     scenario.write_text(yaml.safe_dump(story.model_dump(mode="json")))
     # Not even by request are names read from this machine.
     command = ["demo", "--scenario", str(scenario), "--gpu.proc-root", "/proc"]
     with daemon(command) as running:
-        page = running.wait_for(lambda page: page.value("veo_gpu_processes", gpu="3") == 1)
-        assert page.value("veo_gpu_processes", gpu="3", process="veo-engine") == 1
-        assert page.value("veo_gpu_xid_errors_total", gpu="3", xid="79") == 0
+        # Three roads: the sweep that lists processes, their names, and the events' registration.
+        running.wait_for(
+            lambda page: (
+                page.values("veo_gpu_processes", gpu="3") == [1]
+                and page.value("veo_gpu_processes", gpu="3", process="veo-engine") == 1
+                and page.value("veo_gpu_xid_errors_total", gpu="3", xid="79") == 0
+            )
+        )
         page = running.wait_for(
             lambda page: (
                 page.value("veo_gpu_xid_errors_total", gpu="3", xid="79") == 1
