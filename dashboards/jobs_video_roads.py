@@ -17,6 +17,7 @@ from veo_exporter.units import Unit
 _PER_NODE: Final = ("cluster", "node")
 OF_JOBS: Final = (
     "event",
+    "event_field",
     "job_duration",
     "stage_duration",
     "job_label",

@@ -13,14 +13,20 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from prometheus_client.parser import text_string_to_metric_families
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 """How long a condition may take on a slow machine; nothing waits this long when all is well."""
+NOT_GIVEN_BACK = "the driver did not take its session back; the kernel will"
+LOOK_SECONDS = 0.02
+LATE_LOOK_SECONDS = 0.1
+"""A look that comes later than this is the machine's doing: it stood still, or was busy with others."""
 
 T = TypeVar("T")
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -34,7 +40,7 @@ def wait_until(ask: Callable[[], T | None], patience_seconds: float = PATIENCE_S
         if answer is not None and answer is not False:
             return answer
         assert time.monotonic() < deadline, f"not so within {patience_seconds:g} s: {ask}"
-        time.sleep(0.02)
+        time.sleep(LOOK_SECONDS)
 
 
 class Page:
@@ -71,6 +77,44 @@ class Page:
         }
 
 
+def all_ok(page: Page) -> bool:
+    """Eight GPUs are well, and of each all groups were read: the state comes with the first of them."""
+    return (
+        list(page.states().values()) == ["ok"] * 8
+        and len(page.values("veo_gpu_energy_joules_total")) == 8
+        and len(page.values("veo_gpu_power_limit_watts")) == 8
+    )
+
+
+def seconds_to_end(process: subprocess.Popen[Any], number: signal.Signals) -> float:
+    """How long a process takes to end once it is asked to, less what the machine stood still meanwhile.
+
+    A machine that does not let us look for a second has not let the process end, either.
+    """
+    process.send_signal(number)
+    return _seconds_while(lambda: process.poll() is None)
+
+
+def seconds_taken_by(call: Callable[[], object]) -> float:
+    """How long a call takes, likewise; on a thread of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(call)
+        seconds = _seconds_while(lambda: not done.done())
+        done.result()
+        return seconds
+
+
+def _seconds_while(lasts: Callable[[], bool]) -> float:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    took = 0.0
+    while lasts():
+        looked = time.monotonic()
+        assert looked < deadline, f"not ended within {PATIENCE_SECONDS:g} s"
+        time.sleep(LOOK_SECONDS)
+        took += min(time.monotonic() - looked, LATE_LOOK_SECONDS)
+    return took
+
+
 class Daemon:
     """A running exporter. Its log lines are kept, for the message of a failed assertion too."""
 
@@ -86,9 +130,17 @@ class Daemon:
         self._serving: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()
-        port = self._serving.get(timeout=PATIENCE_SECONDS)
-        assert port is not None, f"it ended before it served: {self.log}"
+        port = self._port()
+        if port is None:
+            self.__exit__(None, None, None)
+            raise AssertionError(f"it does not serve, status {self.process.returncode}: {self.log}")
         self.url = f"http://127.0.0.1:{port}"
+
+    def _port(self) -> int | None:
+        try:
+            return self._serving.get(timeout=PATIENCE_SECONDS)
+        except queue.Empty:
+            return None
 
     def _read_log(self) -> None:
         assert self.process.stderr is not None
@@ -139,12 +191,29 @@ class Daemon:
         """Log lines of one kind."""
         return [entry for entry in self.log if entry["event"] == event]
 
+    def told(self, event: str, count: int = 1) -> list[dict[str, Any]]:
+        """Log lines of one kind, once there are so many: they come by another road than pages do."""
+
+        def enough() -> list[dict[str, Any]] | None:
+            lines = self.events(event)
+            return lines if len(lines) >= count else None
+
+        return wait_until(enough)
+
+    def seconds_kept_waiting(self) -> float:
+        """How long its threads could have run and were not let, since the machine was busy with others."""
+        nanoseconds = 0
+        for thread in Path(f"/proc/{self.process.pid}/task").iterdir():
+            # A thread may end meanwhile.
+            with suppress(OSError):
+                nanoseconds += int((thread / "schedstat").read_text().split()[1])
+        return nanoseconds / 1e9
+
     def end(self, number: signal.Signals = signal.SIGTERM) -> float:
-        """Ask it to end; gives how long that took."""
-        asked = time.monotonic()
-        self.process.send_signal(number)
-        self.process.wait(PATIENCE_SECONDS)
-        return time.monotonic() - asked
+        """Ask it to end; gives how long that took, and has read all that it logged."""
+        took = seconds_to_end(self.process, number)
+        self._reader.join(PATIENCE_SECONDS)
+        return took
 
     def __enter__(self) -> Self:
         return self

@@ -23,7 +23,7 @@ from veo_exporter.clock import SystemClock
 from veo_exporter.config import Settings
 from veo_exporter.errors import BadConfig, ListenFailed
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 REQUESTS = "veo_exporter_http_requests_total"
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -44,12 +44,14 @@ class MemoryNvml:
         self.name = name
         self.sessions = 0
         self.inits = 0
+        self.shutdowns = 0
 
     def nvmlInit(self) -> None:  # noqa: N802
         self.inits += 1
         self.sessions += 1
 
     def nvmlShutdown(self) -> None:  # noqa: N802
+        self.shutdowns += 1
         self.sessions -= 1
 
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802

@@ -14,16 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import StartDaemon
-from tests.daemon import Daemon, Page, daemon, wait_until
+from tests.conftest import CALL_DEADLINE_SECONDS, StartDaemon
+from tests.daemon import (
+    NOT_GIVEN_BACK,
+    Daemon,
+    Page,
+    all_ok,
+    daemon,
+    seconds_to_end,
+    wait_until,
+)
 from tests.fake_nvml import FakeNode
 
 STALE_AFTER_SECONDS = 5.0
 """The least age at which a value is withdrawn (three intervals, but not under 5 s)."""
-
-
-def all_ok(page: Page) -> bool:
-    return list(page.states().values()) == ["ok"] * 8
 
 
 def test_values_are_the_drivers_in_base_units(node: FakeNode, start: StartDaemon) -> None:
@@ -92,14 +96,15 @@ def test_throttling_is_counted_in_seconds_by_reason(node: FakeNode, start: Start
     reason = {"gpu": "5", "reason": "hw_thermal_slowdown"}
     assert page.value("veo_gpu_throttle_seconds_total", **reason) == 0
 
-    node.gpus[5].set(clock_event_reasons=0x40)
     began = time.monotonic()
+    node.gpus[5].set(clock_event_reasons=0x40)
     page = running.wait_for(
-        lambda page: (page.value("veo_gpu_throttle_seconds_total", **reason) or 0) > 1
+        lambda page: (page.value("veo_gpu_throttle_seconds_total", **reason) or 0) > 3
     )
     counted = page.value("veo_gpu_throttle_seconds_total", **reason)
     assert counted is not None
-    assert counted <= time.monotonic() - began + 0.3
+    # The step up to the first sample with the reason counts whole; one of more than a second does not.
+    assert counted <= time.monotonic() - began + 1
     assert page.value("veo_gpu_throttle_seconds_total", gpu="5", reason="sw_power_cap") == 0
     assert page.value("veo_gpu_throttle_seconds_total", gpu="4", reason="hw_thermal_slowdown") == 0
 
@@ -141,9 +146,9 @@ def test_a_lost_gpu_stays_as_lost_without_values_and_comes_back(
     node.gpus[3].recover()
     page = running.wait_for(all_ok)
     assert page.value("veo_gpu_power_watts", gpu="3") is not None
-    running.wait_for(lambda page: page.value("veo_gpu_energy_joules_total", gpu="3") is not None)
-    states = [entry["state"] for entry in running.events("GPU state changed") if entry["gpu"] == 3]
-    assert states == ["ok", "lost", "ok"]
+    # Eight at the start, and two since.
+    changes = running.told("GPU state changed", 10)
+    assert [line["state"] for line in changes if line["gpu"] == 3] == ["ok", "lost", "ok"]
 
 
 def test_a_gpu_that_wants_a_reset_says_so(node: FakeNode, start: StartDaemon) -> None:
@@ -160,21 +165,22 @@ def test_a_hung_call_costs_its_gpu_alone_and_its_values_by_the_rule(
     running = start()
     running.wait_for(all_ok)
 
+    began = time.monotonic()
     node.gpus[3].hang("nvmlDeviceGetPowerUsage")
     page = running.wait_for(lambda page: page.states()["3"] == "hung")
-    hung_at = time.monotonic()
-    # Young enough to be true still: withdrawn by age and not before.
-    assert page.value("veo_gpu_temperature_celsius", gpu="3") is not None
+    # Young enough to be true still, unless it took us so long to look: withdrawn by age and not before.
+    young = time.monotonic() - began < STALE_AFTER_SECONDS - 1
+    assert page.value("veo_gpu_temperature_celsius", gpu="3") is not None or not young
     in_flight = page.value(
         "veo_gpu_nvml_call_in_flight_seconds", gpu="3", function="nvmlDeviceGetPowerUsage"
     )
     assert in_flight is not None
-    assert in_flight >= 0.3
+    assert in_flight >= CALL_DEADLINE_SECONDS
 
     node.gpus[0].set(power_usage_milliwatts=333_000)
     running.wait_for(lambda page: page.value("veo_gpu_power_watts", gpu="0") == 333)
     page = running.wait_for(lambda page: page.value("veo_gpu_power_watts", gpu="3") is None)
-    assert time.monotonic() - hung_at > STALE_AFTER_SECONDS - 2
+    assert time.monotonic() - began > STALE_AFTER_SECONDS - 1
     assert len(page.values("veo_gpu_power_watts")) == 7
     assert page.states()["3"] == "hung"
     assert [state for gpu, state in page.states().items() if gpu != "3"] == ["ok"] * 7
@@ -204,7 +210,7 @@ def test_a_second_hung_call_means_the_driver_and_nothing_more_is_called(
     assert page.value("veo_gpus_usable") == 0
     page = running.wait_for(lambda page: not page.values("veo_gpu_power_watts"))
     assert running.get("/-/healthy")[0] == 200
-    assert len(running.events("NVML call is over its deadline; its thread is left behind")) == 2
+    assert len(running.told("NVML call is over its deadline; its thread is left behind", 2)) == 2
 
     assert running.end() < 2
 
@@ -381,10 +387,14 @@ def test_values_that_cannot_be_true_are_left_out_and_counted(
 def test_a_signal_ends_it_and_gives_the_session_back(
     start: StartDaemon, number: signal.Signals
 ) -> None:
-    running = start()
-    running.wait_for(all_ok)
-    assert running.end(number) < 2
-    assert running.process.returncode == 0
+    # Once more if the machine stood still for as long as the driver has to take its session back.
+    for _ in range(2):
+        running = start()
+        running.wait_for(all_ok)
+        assert running.end(number) < 2
+        assert running.process.returncode == 0
+        if not running.events(NOT_GIVEN_BACK):
+            break
     assert running.log[-1]["event"] == "ending"
 
 
@@ -417,7 +427,7 @@ def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(
         lambda page: page.value("veo_exporter_config_last_reload_successful") == 0
     )
     assert page.value("veo_gpus_expected") == 9
-    [refusal] = running.events("configuration refused, the old one stays")
+    [refusal] = running.told("configuration refused, the old one stays")
     assert refusal["faults"] == [
         f"{config}: gpu.expected_counts: no such setting; the nearest setting is gpu.expected_count"
     ]
@@ -439,9 +449,15 @@ def test_openmetrics_and_gzip_by_negotiation(start: StartDaemon) -> None:
     assert gzip.decompress(body).endswith(b"# EOF\n")
 
 
-def test_a_quiet_node_logs_nothing_after_the_start(node: FakeNode, start: StartDaemon) -> None:
-    running = start()
+def test_a_quiet_node_logs_nothing_after_the_start(
+    node: FakeNode, start: StartDaemon, tmp_path: Path
+) -> None:
+    (tmp_path / "kern.log").touch()
+    running = start(f"--kernel.log-path={tmp_path / 'kern.log'}")
     running.wait_for(all_ok)
+    # The last words of the start.
+    running.told("GPU state changed", 8)
+    running.told("the kernel log is read")
     before = len(running.log)
     node.gpus[0].set(power_usage_milliwatts=111_000)
     running.wait_for(lambda page: page.value("veo_gpu_power_watts", gpu="0") == 111)
@@ -487,7 +503,7 @@ def test_the_demo_says_that_it_is_simulated() -> None:
         names = {dict(labels)["name"] for name, labels in page.series if name == "veo_gpu_info"}
         assert names == {"Simulated NVIDIA H100 80GB HBM3"}
         assert b"Simulated: every figure here is made up." in running.get("/")[1]
-        assert running.events("simulated: every figure is made up")
+        assert running.told("simulated: every figure is made up")
         assert running.end(signal.SIGINT) < 2
 
 
@@ -529,10 +545,8 @@ def test_a_full_pipe_behind_the_log_stops_neither_the_truth_nor_the_end(
             wait_until(lambda: states_over(port_file).get("3") == "lost")
             node.gpus[5].lose()
             wait_until(lambda: states_over(port_file).get("5") == "lost")
-            asked = time.monotonic()
-            process.terminate()
-            assert process.wait(20) == 0
-            assert time.monotonic() - asked < 2
+            assert seconds_to_end(process, signal.SIGTERM) < 2
+            assert process.returncode == 0
         finally:
             process.kill()
             os.close(read)
@@ -587,8 +601,8 @@ def test_gpus_stay_hung_after_a_locked_driver_until_they_answer(
     node.gpus[5].release()
     node.gpus[3].release()
     running.wait_for(all_ok)
-    told = [entry["state"] for entry in running.events("GPU state changed")]
-    assert set(told) == {"ok", "hung"}
+    # Eight at the start, eight that hung, eight that are well again.
+    assert {line["state"] for line in running.told("GPU state changed", 24)} == {"ok", "hung"}
 
 
 def test_a_count_that_fails_is_withdrawn(node: FakeNode, start: StartDaemon) -> None:

@@ -4,6 +4,7 @@
 asked what the dashboards of dcgm-exporter ask."""
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -140,27 +141,30 @@ def test_the_rate_of_the_links_is_what_passed_between_two_sweeps(
     assert links.nvlink_count == 18
     sent, received = links.nvlink_transmit_kib or 0, links.nvlink_receive_kib or 0
     with start(node, tmp_path, f"--gpu.dcgm-names={names}") as daemon:
-        swept = 0.0
 
         def rate(page: Page) -> float | None:
             # Typed as a counter, which the reader of the text format gives its suffix.
             return page.value(f"{metric}_total", gpu="0")
 
-        def at_rest(page: Page) -> bool:
-            nonlocal swept
-            if rate(page) != 0:
-                return False
-            swept = page.value(LAST_SUCCESS, group="gpu_full") or 0
-            return True
+        def move() -> tuple[Page, Page, float] | None:
+            """The last page at rest, the first that is not, and the time between their sweeps; None if
+            it took us so long to look that there may have been a sweep between them."""
+            nonlocal sent, received
+            last = daemon.wait_for(lambda page: rate(page) == 0)
+            asked = time.monotonic()
+            sent, received = sent + 100_000, received + 50_000
+            links.set(nvlink_transmit_kib=sent, nvlink_receive_kib=received)
+            while not rate(page := daemon.scrape()):
+                assert time.monotonic() < begun + PATIENCE_SECONDS
+                if rate(page) == 0:
+                    last, asked = page, time.monotonic()
+            seconds = (page.value(LAST_SUCCESS, group="gpu_full") or 0) - (
+                last.value(LAST_SUCCESS, group="gpu_full") or 0
+            )
+            return (last, page, seconds) if time.monotonic() - asked < 0.4 else None
 
-        before = daemon.wait_for(at_rest)
-        links.set(nvlink_transmit_kib=sent + 100_000, nvlink_receive_kib=received + 50_000)
-
-        def moved(page: Page) -> bool:
-            return not at_rest(page) and bool(rate(page))
-
-        page = daemon.wait_for(moved)
-        seconds = (page.value(LAST_SUCCESS, group="gpu_full") or 0) - swept
+        begun = time.monotonic()
+        before, page, seconds = wait_until(move)
         assert 0.5 < seconds < 5
         # What is measured is some milliseconds off between the two clocks.
         assert rate(page) == pytest.approx(2700 / seconds, rel=0.03)

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from tests.test_app import Running, until
 from veo_exporter.app import App, Hardware
 from veo_exporter.clock import SystemClock
 from veo_exporter.config import Settings
-from veo_exporter.gpu import load_library, pci_functions
+from veo_exporter.gpu import PciBus, load_library
 
 WAIT = "nvmlEventSetWait"
 MOST_PER_SECOND = 5
@@ -44,7 +43,7 @@ async def whole_app(folder: Path) -> AsyncIterator[App]:
     )
     hardware = Hardware(
         load_library=load_library,
-        pci_functions=partial(pci_functions, folder / "sys"),
+        pci_functions=PciBus(folder / "sys").functions,
         simulated=False,
     )
     app = App(settings, hardware=hardware, read_settings=lambda: settings, clock=SystemClock())
@@ -87,13 +86,15 @@ async def test_a_wait_that_ends_at_once_is_made_five_times_a_second_at_most(
 
         await until(is_lost_and_deaf)
         first = library.calls(WAIT)
-        seen = [(time.monotonic(), first)]
+        # When the calls were counted, at the earliest and at the latest, and how many they were.
+        seen: list[tuple[float, int, float]] = []
 
         async def has_waited_often() -> bool:
-            seen.append((time.monotonic(), library.calls(WAIT)))
-            return seen[-1][1] >= first + COUNTED
+            earliest, calls = time.monotonic(), library.calls(WAIT)
+            seen.append((earliest, calls, time.monotonic()))
+            return calls >= first + COUNTED
 
         await until(has_waited_often)
     # Over any time, from any moment on: not only on the whole.
-    for (began, before), (ended, after) in combinations(seen, 2):
+    for (began, before, _), (_, after, ended) in combinations(seen, 2):
         assert after - before <= MOST_PER_SECOND * (ended - began) + 1

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.conftest import StartDaemon
-from tests.daemon import PATIENCE_SECONDS, Daemon, Page
+from tests.conftest import CALL_DEADLINE_SECONDS, StartDaemon
+from tests.daemon import PATIENCE_SECONDS, Daemon, Page, all_ok
 from tests.fake_nvml import FakeGpu, FakeMigDevice, FakeNode, FakeProcess, FakeSamples
 from tests.test_xid import KernelLog, address
 
@@ -29,6 +29,8 @@ ALL = frozenset(range(8))
 SLOW_SECONDS = 0.02
 GROWN_STALE_SECONDS = 2 * PATIENCE_SECONDS
 """Static values stay for three sweeps, which are 15 s here."""
+MOST_KEPT_WAITING_SECONDS = 1.5
+"""What a busy machine may take of the daemon's time before it can keep time no more."""
 OF_FULL_SWEEP = "nvmlDeviceGetDecoderUtilization"
 DECODER_SAMPLES = 4
 """NVML_DEC_UTILIZATION_SAMPLES."""
@@ -74,7 +76,7 @@ class Fault:
     touched: frozenset[int] = frozenset({ILL})
     arguments: tuple[str, ...] = ()
     always: Callable[[Page], None] = lambda page: None
-    """What holds of every page from the fault on."""
+    """What holds of every page from the fault on, as long as the machine lets the daemon keep time."""
     patience_seconds: float = PATIENCE_SECONDS
 
 
@@ -114,7 +116,7 @@ def one_hung(page: Page, node: FakeNode) -> None:
     is_silent(page, node)
     waited = ill(page, "veo_gpu_nvml_call_in_flight_seconds", function="nvmlDeviceGetPowerUsage")
     assert waited is not None
-    assert waited > 0.3
+    assert waited > CALL_DEADLINE_SECONDS
     assert ill(page, "veo_gpu_nvml_errors_total", code="OVERDUE") == 1
 
 
@@ -132,9 +134,10 @@ def all_stay(page: Page) -> None:
 
 def slow_sweep_done(page: Page) -> bool:
     """Eight GPUs were each asked for something of the full sweep, in 20 ms at least. The sweep
-    takes longer than fast values may stay without being read."""
+    takes longer than fast values may stay without being read; all of those are there."""
     spent = page.value("veo_gpu_nvml_call_seconds_total", function=OF_FULL_SWEEP)
-    return (spent or 0) >= 8 * SLOW_SECONDS
+    all_there = all(len(page.values(name)) == 8 for name in FAST)
+    return (spent or 0) >= 8 * SLOW_SECONDS and all_there
 
 
 def all_slow(page: Page, node: FakeNode) -> None:
@@ -520,19 +523,16 @@ def others_untouched(daemon: Daemon, node: FakeNode, touched: frozenset[int]) ->
 def test_a_fault(fault: Fault, node: FakeNode, start: StartDaemon) -> None:
     daemon = start(f"--kernel.log-path={KernelLog(kernel_log(node)).path}", *fault.arguments)
     daemon.wait_for(
-        lambda page: (
-            list(page.states().values()) == ["ok"] * 8
-            and len(page.values("veo_gpu_energy_joules_total")) == 8
-            and len(page.values("veo_gpu_power_limit_watts")) == 8
-            and page.values("veo_exporter_event_source_up") == [1, 1]
-        )
+        lambda page: all_ok(page) and page.values("veo_exporter_event_source_up") == [1, 1]
     )
     with others_untouched(daemon, node, fault.touched):
         fault.happens(node)
+        waited_before = daemon.seconds_kept_waiting()
 
         def told(page: Page) -> bool:
             label_sets_once(page.text)
-            fault.always(page)
+            if daemon.seconds_kept_waiting() - waited_before < MOST_KEPT_WAITING_SECONDS:
+                fault.always(page)
             return fault.told(page)
 
         fault.holds(daemon.wait_for(told, fault.patience_seconds), node)

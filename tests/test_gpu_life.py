@@ -15,17 +15,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.conftest import StartDaemon
-from tests.daemon import Daemon, Page, wait_until
+from tests.daemon import Daemon, Page, all_ok, wait_until
 from tests.fake_nvml import FakeNode
 from tests.test_app import MemoryNvml, ready, running, settings
 from veo_exporter.app import life
 from veo_exporter.config import State
 
 STATES = {"lost", "ok", "hung", "unknown", "hidden", "reset_required"}
-
-
-def all_ok(page: Page) -> bool:
-    return list(page.states().values()) == ["ok"] * 8
 
 
 def paused(page: Page) -> bool:
@@ -151,10 +147,11 @@ async def test_the_default_and_the_bound_are_settings(socket_path: Path) -> None
         await ready(seen)
         assert (await seen.ask("POST", "/-/pause?for=6s", by_socket=True))[0] == 400
         assert (await seen.ask("POST", "/-/pause", by_socket=True))[0] == 200
-        assert nvml.sessions == 0
+        # Five seconds of a busy machine later there may be a session again.
+        assert nvml.shutdowns == 1
         # It ends by itself.
         await ready(seen)
-        assert nvml.inits == 2
+        assert (nvml.inits, nvml.shutdowns) == (2, 1)
 
 
 @contextmanager
@@ -193,9 +190,11 @@ def test_through_a_driver_reload_uuids_keep_their_counters_and_no_row_stands_twi
             or 0.0
         )
 
-    before = seconds(daemon.wait_for(lambda page: all_ok(page) and seconds(page) > 1))
+    daemon.wait_for(lambda page: all_ok(page) and seconds(page) > 1)
     throttled.set(clock_event_reasons=0, power_usage_milliwatts=100_000)
-    daemon.wait_for(lambda page: page.value("veo_gpu_power_watts", uuid=throttled.uuid) == 100)
+    before = seconds(
+        daemon.wait_for(lambda page: page.value("veo_gpu_power_watts", uuid=throttled.uuid) == 100)
+    )
     with scraping(daemon) as pages:
         node.unload_driver()
         daemon.wait_for(lambda page: set(page.states().values()) == {"unknown"})

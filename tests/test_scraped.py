@@ -16,8 +16,8 @@ from threading import Thread
 import pytest
 
 from tests.conftest import StartDaemon
-from tests.daemon import PATIENCE_SECONDS, Daemon, Page, wait_until
-from tests.dashboards.prometheus import Prometheus
+from tests.daemon import PATIENCE_SECONDS, Daemon, Page, all_ok, wait_until
+from tests.dashboards.prometheus import INTERVAL_SECONDS, Prometheus
 from tests.fake_nvml import FakeNode
 from tests.gpu.boards import divide
 
@@ -68,10 +68,7 @@ TROUBLES = (
 
 def all_well(page: Page) -> bool:
     return (
-        list(page.states().values()) == ["ok"] * 8
-        and len(page.values("veo_gpu_energy_joules_total")) == 8
-        and len(page.values("veo_gpu_power_limit_watts")) == 8
-        and page.value("veo_exporter_event_source_up", event_source="nvml_events") == 1
+        all_ok(page) and page.value("veo_exporter_event_source_up", event_source="nvml_events") == 1
     )
 
 
@@ -122,12 +119,21 @@ def test_prometheus_takes_every_page_whole(
             return count_series(daemon) == before and set(new) == {before}
 
         wait_until(at_rest, 2 * PATIENCE_SECONDS)
-        # From the first scrape on, those during the fault too.
-        assert {value for _, value in told(prometheus, "up")} == {1}
-        scraped = [value for _, value in told(prometheus, "scrape_samples_scraped")]
-        assert scraped == [value for _, value in told(prometheus, taken)]
-        [target] = prometheus.ask("targets", state="active")["activeTargets"]
-        assert (target["health"], target["lastError"]) == ("up", "")
+        # From the first scrape on, those during the fault too; but for what took a busy machine longer
+        # than there is until the next one.
+        seconds = dict(told(prometheus, "scrape_duration_seconds"))
+        down = [at for at, value in told(prometheus, "up") if value != 1]
+        assert [at for at in down if seconds.get(at, 0) < INTERVAL_SECONDS] == []
+        # Asked for second, there may be one more of it.
+        scraped, kept = told(prometheus, "scrape_samples_scraped"), told(prometheus, taken)
+        assert len(scraped) > SCRAPES
+        assert scraped == kept[: len(scraped)]
+
+        def is_up() -> bool:
+            [target] = prometheus.ask("targets", state="active")["activeTargets"]
+            return (target["health"], target["lastError"]) == ("up", "")
+
+        wait_until(is_up)
         assert complaints(prometheus) == []
     node.release()
 

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import urllib.parse
@@ -21,7 +22,14 @@ import pytest
 import yaml
 
 from tests.daemon import PATIENCE_SECONDS, wait_until
-from tools.programs import ROOT, Program, ProgramFailedError
+from tools.programs import (
+    END_SECONDS,
+    READY_SECONDS,
+    ROOT,
+    Program,
+    ProgramFailedError,
+    free_port,
+)
 from tools.story import tell, troubles, waiting
 from veo_exporter.simulate.scenario import Scenario, load_scenario, shipped_scenarios
 
@@ -50,6 +58,10 @@ TINY: dict[str, Any] = {
     ],
     "happenings": [{"at": "2s", "what": "lose", "gpus": [1]}],
 }
+UP_SECONDS = 4 * READY_SECONDS
+"""Four programs may take so long to be up, one after the other."""
+DOWN_SECONDS = 4 * END_SECONDS + PATIENCE_SECONDS
+"""And so long to be gone."""
 STARTED = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
@@ -73,9 +85,24 @@ class Stack:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        wait_until(lambda: "Ctrl-C ends everything" in self.said() or self.ended(), 60)
-        assert not self.ended(), self.said()
-        self.children = self._children()
+        self.children: dict[str, int] = {}
+        try:
+            wait_until(lambda: "Ctrl-C ends everything" in self.said() or self.ended(), UP_SECONDS)
+            assert not self.ended()
+            self.children = self._children()
+        except AssertionError as error:
+            self.kill()
+            raise AssertionError(f"{error}: {self.said()}") from None
+
+    def kill(self) -> None:
+        """End all that is left of it."""
+        with suppress(OSError):
+            self.children = self._children() or self.children
+        self.process.kill()
+        self.process.wait()
+        for pid in self.children.values():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def said(self) -> str:
         return self.output.read_text()
@@ -117,11 +144,7 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
     assert running.left() != []
     yield running
     if not running.ended():
-        running.process.kill()
-        running.process.wait()
-        for pid in running.children.values():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        running.kill()
 
 
 def test_it_tells_what_happens_and_a_closed_terminal_ends_all(stack: Stack) -> None:
@@ -133,7 +156,7 @@ def test_it_tells_what_happens_and_a_closed_terminal_ends_all(stack: Stack) -> N
     assert len(lines) >= 5
     for line in lines:
         answer = subprocess.run(
-            [*shlex.split(line), "--fail", "--max-time", "10"],
+            [*shlex.split(line), "--fail", "--max-time", f"{PATIENCE_SECONDS:g}"],
             capture_output=True,
             text=True,
             check=False,
@@ -142,11 +165,11 @@ def test_it_tells_what_happens_and_a_closed_terminal_ends_all(stack: Stack) -> N
         assert line.endswith("/metrics") or json.loads(answer.stdout) is not None
 
     # As announced: it is told by the end of the time that was named.
-    wait_until(lambda: "pager is told: FIRING VeoGpuLost" in stack.said() or stack.ended(), 60)
+    wait_until(lambda: "pager is told: FIRING VeoGpuLost" in stack.said() or stack.ended())
     assert not stack.ended(), stack.said()
 
     stack.process.send_signal(signal.SIGHUP)
-    assert stack.process.wait(PATIENCE_SECONDS) == 0, stack.said()
+    assert stack.process.wait(DOWN_SECONDS) == 0, stack.said()
     assert stack.left() == []
 
 
@@ -198,7 +221,7 @@ def test_a_program_that_ends_is_named_and_ends_all(
         if name == program or (program == "exporter" and name not in others)
     )
     os.kill(pid, number)
-    assert stack.process.wait(PATIENCE_SECONDS) == 1
+    assert stack.process.wait(DOWN_SECONDS) == 1
     said = stack.said()
     assert f"stack: {how}; its last words:" in said
     assert words in said.partition("last words:")[2]
@@ -211,6 +234,17 @@ def test_a_program_that_does_not_start_is_named_with_its_status(tmp_path: Path) 
     with program, pytest.raises(ProgramFailedError) as failure:
         program.wait_until_ready()
     assert str(failure.value) == "shell has ended with status 3; its last words:\nno such option"
+
+
+def test_a_free_port_is_kept_for_the_program_that_is_to_have_it() -> None:
+    port = free_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))
+    # As whoever finds no server there is told.
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    with socket.create_server(("127.0.0.1", port)) as server:
+        socket.create_connection(server.getsockname()).close()
 
 
 def test_to_say_something_to_nobody_is_no_error() -> None:

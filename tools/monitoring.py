@@ -100,10 +100,20 @@ def _write_configuration(
     prometheus = (ALERTS / "prometheus.yml").read_text()
     prometheus = prometheus.replace("localhost:9093", f"127.0.0.1:{alertmanager_port}")
     prometheus = with_jobs(prometheus, further_jobs)
-    (folder / "prometheus.yml").write_text(quicken(prometheus, times_faster))
+    (folder / "prometheus.yml").write_text(patient(quicken(prometheus, times_faster)))
     alertmanager = (ALERTS / "alertmanager.yaml").read_text()
     alertmanager = alertmanager.replace(SECRETS, str(folder / "secrets"))
     (folder / "alertmanager.yaml").write_text(quicken(alertmanager, times_faster))
+
+
+def patient(configuration: str) -> str:
+    """Prometheus' configuration with all the time for a scrape that there is until the next one.
+
+    How long an answer takes is up to the machine, and that is no faster than it was.
+    """
+    content = yaml.safe_load(configuration)
+    content["global"]["scrape_timeout"] = content["global"]["scrape_interval"]
+    return yaml.safe_dump(content, sort_keys=False)
 
 
 def with_jobs(configuration: str, jobs: Mapping[str, str]) -> str:

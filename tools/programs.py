@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-READY_SECONDS: Final = 30.0
+READY_SECONDS: Final = 60.0
 END_SECONDS: Final = 10.0
 ROOT: Final = Path(__file__).resolve().parent.parent
 
@@ -24,15 +24,21 @@ class ProgramFailedError(Exception):
 
 
 def free_port(wanted: int = 0) -> int:
-    """The port wanted if it is free on the loopback, else any free one."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as attempt:
-        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            attempt.bind(("127.0.0.1", wanted))
-        except OSError:
-            attempt.bind(("127.0.0.1", 0))
-        port: int = attempt.getsockname()[1]
-        return port
+    """The port wanted if it is free on the loopback, else any free one.
+
+    It stays ours until this process ends: nobody who asks for any port is given it, nor is it the near
+    end of a connection. A program that sets SO_REUSEADDR, as servers do, may listen on it all the same,
+    since nobody listens on it here.
+    """
+    attempt = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        attempt.bind(("127.0.0.1", wanted))
+    except OSError:
+        attempt.bind(("127.0.0.1", 0))
+    port: int = attempt.getsockname()[1]
+    attempt.detach()
+    return port
 
 
 def tool(name: str) -> Path:

@@ -40,7 +40,7 @@ RULES: dict[str, dict[str, Any]] = {
 }
 RECEIVER_OF = {"critical": "pager", "warning": "tickets", "info": "nobody", "none": "nobody"}
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 TIMES_FASTER = 200.0
 
 ACCEPTED = {
@@ -214,16 +214,20 @@ class Site:
             data=json.dumps(alerts).encode(),
             headers={"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=5):
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS):
             pass
 
     def alerts(self) -> list[dict[str, Any]]:
-        with urllib.request.urlopen(f"{self.url}/api/v2/alerts", timeout=5) as answer:
+        with urllib.request.urlopen(
+            f"{self.url}/api/v2/alerts", timeout=PATIENCE_SECONDS
+        ) as answer:
             found: list[dict[str, Any]] = json.load(answer)
             return found
 
     def groups(self) -> list[dict[str, Any]]:
-        with urllib.request.urlopen(f"{self.url}/api/v2/alerts/groups", timeout=5) as answer:
+        with urllib.request.urlopen(
+            f"{self.url}/api/v2/alerts/groups", timeout=PATIENCE_SECONDS
+        ) as answer:
             found: list[dict[str, Any]] = json.load(answer)
             return found
 

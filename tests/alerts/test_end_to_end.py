@@ -7,8 +7,12 @@ project's rules and configuration. Addresses and secrets are put in and interval
 nothing else is changed.
 """
 
+import json
 import threading
 import time
+import urllib.parse
+import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,7 +28,7 @@ from tools.webhook import Notification
 
 TIMES_FASTER = 15
 """A scrape each second, and a fault is held for two."""
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 class Pager:
@@ -68,13 +72,24 @@ class Site:
         self.pager = pager
         self.running = running
 
+    def lost_at_a_time(self, node: str) -> set[int]:
+        """How many of a node's GPUs were lost, in each scrape of it."""
+        query = f'veo_gpu_state{{node="{node}",state="lost"}}[5m]'
+        text = urllib.parse.urlencode({"query": query})
+        with urllib.request.urlopen(
+            f"{self.running.prometheus_url}/api/v1/query?{text}", timeout=PATIENCE_SECONDS
+        ) as answer:
+            rows = json.load(answer)["data"]["result"]
+        lost: Counter[float] = Counter()
+        for row in rows:
+            for at, value in row["values"]:
+                lost[at] += int(value)
+        return set(lost.values())
+
     def alerts(self) -> list[dict[str, Any]]:
         """Alerts as Alertmanager has them, inhibited ones too."""
-        import json
-        import urllib.request
-
         with urllib.request.urlopen(
-            f"{self.running.alertmanager_url}/api/v2/alerts", timeout=10
+            f"{self.running.alertmanager_url}/api/v2/alerts", timeout=PATIENCE_SECONDS
         ) as answer:
             alerts: list[dict[str, Any]] = json.load(answer)
             return alerts
@@ -136,14 +151,23 @@ def test_a_lost_gpu_is_paged_with_all_one_needs_and_resolved_when_it_is_back(sit
 
 
 def test_eight_gpus_lost_at_once_are_one_notification(site: Site) -> None:
-    with site.nodes["node-a"].changes():
-        for gpu in site.nodes["node-a"].gpus:
-            gpu.lose()
+    for name, node in site.nodes.items():
+        with node.changes():
+            for gpu in node.gpus:
+                gpu.lose()
 
-    page = site.pager.wait_for("VeoGpuLost", lambda told: len(told["alerts"]) == 8)
-    assert {alert["labels"]["gpu"] for alert in page["alerts"]} == set("01234567")
-    assert page["commonLabels"]["node"] == "node-a"
-    assert len(site.pager.notifications("VeoGpuLost")) == 1
+        def all_of_it(told: Notification, name: str = name) -> bool:
+            return len(told["alerts"]) == 8 and told["commonLabels"]["node"] == name
+
+        page = site.pager.wait_for("VeoGpuLost", all_of_it)
+        assert {alert["labels"]["gpu"] for alert in page["alerts"]} == set("01234567")
+        # On a busy machine they may be found in two sweeps, and scraped between them: not at once, then,
+        # and we have another node.
+        if site.lost_at_a_time(name) == {0, 8}:
+            break
+    assert site.lost_at_a_time(name) == {0, 8}
+    told = site.pager.notifications("VeoGpuLost")
+    assert [one["commonLabels"]["node"] for one in told].count(name) == 1
     # The driver answers for none of them, which the page about the GPUs says already.
     assert site.pager.notifications("VeoDataStale") == []
 
@@ -155,9 +179,6 @@ def test_a_node_that_cannot_be_asked_mutes_its_own_gpu_alerts_and_no_other_nodes
     site.pager.wait_for("VeoGpuLost", lambda told: told["commonLabels"]["node"] == "node-a")
 
     site.daemons["node-a"].process.kill()
-    down = site.pager.wait_for("VeoExporterDown", lambda told: told["status"] == "firing")
-    assert down["commonLabels"]["node"] == "node-a"
-    assert down["commonLabels"]["severity"] == "critical"
 
     def muted() -> bool:
         return any(
@@ -168,6 +189,9 @@ def test_a_node_that_cannot_be_asked_mutes_its_own_gpu_alerts_and_no_other_nodes
 
     # The lost GPU's alert lives on for a while after its exporter.
     wait_until(muted, PATIENCE_SECONDS)
+    down = site.pager.wait_for("VeoExporterDown", lambda told: told["status"] == "firing")
+    assert down["commonLabels"]["node"] == "node-a"
+    assert down["commonLabels"]["severity"] == "critical"
     site.nodes["node-b"].gpus[5].lose()
     other = site.pager.wait_for("VeoGpuLost", lambda told: told["commonLabels"]["node"] == "node-b")
     assert [alert["labels"]["gpu"] for alert in other["alerts"]] == ["5"]
@@ -180,9 +204,6 @@ def test_a_node_that_cannot_be_asked_mutes_its_own_gpu_alerts_and_no_other_nodes
 
 
 def test_an_alert_that_fires_while_its_node_cannot_be_asked_is_inhibited(site: Site) -> None:
-    import json
-    import urllib.request
-
     site.daemons["node-a"].process.kill()
     site.pager.wait_for("VeoExporterDown", lambda told: told["status"] == "firing")
     labels = {"alertname": "VeoGpuLost", "severity": "critical", "cluster": "default", "gpu": "1"}
@@ -192,7 +213,7 @@ def test_an_alert_that_fires_while_its_node_cannot_be_asked_is_inhibited(site: S
         data=json.dumps(posted).encode(),
         headers={"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
         assert answer.status == 200
 
     def inhibited() -> dict[str, bool] | None:

@@ -120,7 +120,7 @@ def post(url: str, kind: str, job: str, **data: object) -> None:
         data=json.dumps(said).encode(),
         headers={"Content-Type": "application/cloudevents+json"},
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.status == 202
 
 
@@ -172,7 +172,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     with monitoring(tmp_path_factory.mktemp("m"), targets, lambda *_: None) as running:
 
         def ask(url: str) -> str:
-            with urllib.request.urlopen(url, timeout=20) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 text: str = answer.read().decode()
                 return text
 

@@ -221,11 +221,20 @@ LABELS = {
 }
 """Values of labels; those not named here have any."""
 
+LABELS_IN: dict[str, dict[str, list[str]]] = {
+    # It asks for two engines, and the other for failures that name no model.
+    "VeoFleetNoneSucceed": {"engine": ["any", "other"]},
+    "VeoEngineFailuresOnly": {"model": ["unknown"]},
+}
+"""Otherwise in the story of an alert."""
+
 BOUNDS = (', le="1"', ', le="+Inf"')
 
 WELL, ILL, AGAIN = 41, 80, 120
 """Scrapes before, during and after the trouble, 15 s apart."""
 WHILE_ILL, WHEN_WELL = "25m", "55m"
+LATER = {"VeoEngineFailuresOnly": ("95m", 280)}
+"""Alerts that look back for an hour: when all is well again, and scrapes after the trouble."""
 
 Values = tuple[str, str]
 """Of a series, while all is well and while it is not."""
@@ -290,6 +299,18 @@ TROUBLES: dict[str, dict[str, Values]] = {
         '{outcome="success"}': ("+15", "+0"),
         '{outcome="failed"}': ("+0", "+15"),
     },
+    "VeoEngineNoneSucceed": {
+        '{outcome="success"}': ("+15", "+0"),
+        '{outcome="failed"}': ("+0", "+15"),
+    },
+    "VeoFleetNoneSucceed": {
+        '{outcome="success"}': ("+15", "+0"),
+        '{outcome="failed"}': ("+0", "+15"),
+    },
+    "VeoEngineFailuresOnly": {
+        '{outcome="success"}': ("+0", "+0"),
+        '{outcome="failed"}': ("+0", "+1"),
+    },
     "VeoJobSuccessBurnFast": {
         '{outcome="success"}': ("+15", "+0"),
         '{outcome="failed"}': ("+0", "+15"),
@@ -323,7 +344,7 @@ def story(alert: str) -> list[dict[str, str]]:
     target = 'job="veo", instance="n1:9420", node="n1"'
     lines = [(f"up{{{target}}}", trouble.get("up", OFTEN["up"]))]
     for spec in CATALOG:
-        for labels in label_sets(spec):
+        for labels in label_sets(spec, LABELS | LABELS_IN.get(alert, {})):
             rest = "".join(f', {name}="{value}"' for name, value in labels.items())
             values = values_of(spec, labels, trouble)
             lines += [
@@ -341,13 +362,14 @@ def story(alert: str) -> list[dict[str, str]]:
         ('veo_gpus_expected{job="veo", instance="n2:9420", node="n2"}', ("8", "8")),
         ('kube_node_labels{node="n1", label_nvidia_com_gpu_present="true"}', ("1", "1")),
     ]
-    return [{"series": series, "values": sequence(*values)} for series, values in lines]
+    _, again = LATER.get(alert, (WHEN_WELL, AGAIN))
+    return [{"series": series, "values": sequence(*values, again)} for series, values in lines]
 
 
-def label_sets(spec: MetricSpec) -> list[dict[str, str]]:
+def label_sets(spec: MetricSpec, known: dict[str, list[str]]) -> list[dict[str, str]]:
     sets: list[dict[str, str]] = [{}]
     for name in spec.label_names:
-        sets = [{**labels, name: value} for labels in sets for value in LABELS.get(name, ["any"])]
+        sets = [{**labels, name: value} for labels in sets for value in known.get(name, ["any"])]
     return sets
 
 
@@ -366,10 +388,10 @@ def values_of(spec: MetricSpec, labels: dict[str, str], trouble: dict[str, Value
     return (well or usual[0], ill or usual[1])
 
 
-def sequence(well: str, ill: str) -> str:
+def sequence(well: str, ill: str, again: int) -> str:
     """The three times in promtool's notation: `axN` is a and N more."""
     parts, start, total = [], 0, 0
-    for value, scrapes in ((well, WELL), (ill, ILL), (well, AGAIN)):
+    for value, scrapes in ((well, WELL), (ill, ILL), (well, again)):
         match value:
             case "_":
                 # The first gap is a stale marker, as Prometheus writes it for a series that ended.
@@ -393,9 +415,11 @@ def answers(alert: str) -> dict[tuple[str, str], bool]:
     """Whether each query has an answer, by its text and the time; and so for ALERTS itself."""
     fires = f'ALERTS{{alertname="{alert}", alertstate="firing"}}'
     asked = [fires, *(put_in(query.expr) for query in queries(alert))]
+    when_well, _ = LATER.get(alert, (WHEN_WELL, AGAIN))
+    times = {WHILE_ILL: WHILE_ILL, WHEN_WELL: when_well}
     steps = [
         # promtool complains of what is there, with the query as it was asked: hence its number.
-        {"expr": f"{expr} # {number} {when}", "eval_time": when}
+        {"expr": f"{expr} # {number} {when}", "eval_time": times[when]}
         for number, expr in enumerate(asked)
         for when in (WHILE_ILL, WHEN_WELL)
     ]

@@ -11,7 +11,7 @@ import structlog.testing
 
 from veo_exporter.app.loops import DROPPED_SEEDS, Loops
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 class Rounds:

@@ -127,6 +127,25 @@ def test_each_file_of_a_job_is_handed_in_once_and_under_its_span() -> None:
     }
 
 
+def test_an_output_elsewhere_is_counted_and_not_probed() -> None:
+    road = Road()
+    with structlog.testing.capture_logs() as lines:
+        for number, path in enumerate(("gs://bucket/a.mp4", "s3://bucket/b.mp4")):
+            outputs = [{"path": path}]
+            said = written(
+                "finished", str(number), job=f"j{number}", outcome="success", outputs=outputs
+            )
+            road.work.intake.take(
+                road.work.intake.read_structured(json.dumps(said).encode(), 1).events, Receipt()
+            )
+    assert road.dropped == {("video_file", "elsewhere"): 2}
+    assert set(road.dropped) <= set(DROPPED_SEEDS)
+    (line,) = lines
+    assert (line["log_level"], line["job"]) == ("warning", "j0")
+    local = finished(outputs=(OutputFile("file:///srv/a%20b.mp4", None),))
+    assert [str(one.path) for one in requests_of(local, LABELS, None)] == ["/srv/a b.mp4"]
+
+
 async def ends_itself() -> float:
     raise asyncio.CancelledError
 

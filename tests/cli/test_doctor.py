@@ -20,7 +20,7 @@ from veo_exporter.cli.findings import Finding, Grade
 from veo_exporter.cli.kernel_finding import kernel_log
 from veo_exporter.config import Settings
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 PROGRAM = """
 import sys
@@ -112,7 +112,7 @@ def test_a_lost_gpu_and_one_that_wants_a_reset(tmp_path: Path, node: FakeNode) -
 
 def test_a_hanging_gpu_hides_no_other(tmp_path: Path, node: FakeNode) -> None:
     node.gpus[0].hang("nvmlDeviceGetPowerUsage")
-    status, lines = run_doctor(tmp_path, node.environment(), patience_seconds=0.5)
+    status, lines = run_doctor(tmp_path, node.environment(), patience_seconds=2)
     assert status == 1
     assert about(lines, "NVML") == ["ok    NVML: driver 570.86.15, 2 GPUs"]
     hung, remedy = about(lines, "GPU 0")
@@ -127,7 +127,7 @@ def test_a_hanging_gpu_hides_no_other(tmp_path: Path, node: FakeNode) -> None:
 
 def test_a_look_up_that_hangs_hides_no_other(tmp_path: Path, node: FakeNode) -> None:
     node.gpus[0].hang("nvmlDeviceGetHandleByIndex")
-    _, lines = run_doctor(tmp_path, node.environment(), patience_seconds=0.5)
+    _, lines = run_doctor(tmp_path, node.environment(), patience_seconds=2)
     address = node.gpus[0].sysfs_address
     assert about(lines, "GPU 0")[0] == (
         f"FAIL  GPU 0: nvmlDeviceGetHandleByIndex does not return (PCI {address})"
@@ -137,7 +137,7 @@ def test_a_look_up_that_hangs_hides_no_other(tmp_path: Path, node: FakeNode) -> 
 
 def test_a_driver_that_hangs(tmp_path: Path, node: FakeNode) -> None:
     node.hang("nvmlInit")
-    status, lines = run_doctor(tmp_path, node.environment(), patience_seconds=0.5)
+    status, lines = run_doctor(tmp_path, node.environment(), patience_seconds=2)
     assert status == 1
     assert about(lines, "NVML") == [
         "FAIL  NVML: nvmlInit does not return",

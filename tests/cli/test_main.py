@@ -14,7 +14,7 @@ from veo_exporter.cli import main
 from veo_exporter.cli.main import build_parser, settings_flags
 from veo_exporter.config import flag_name, setting_places
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:

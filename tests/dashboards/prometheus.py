@@ -21,6 +21,8 @@ import yaml
 from tests.daemon import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+INTERVAL_SECONDS = 0.5
+"""Between two scrapes, and as long as one of them may take."""
 _LISTENING = re.compile(r'msg="Listening on".*address="?127\.0\.0\.1:(\d+)')
 
 
@@ -103,8 +105,9 @@ class Prometheus:
 
 
 def _configuration(jobs: Mapping[str, Mapping[str, Mapping[str, str]]]) -> dict[str, Any]:
+    interval = f"{round(1000 * INTERVAL_SECONDS)}ms"
     return {
-        "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
+        "global": {"scrape_interval": interval, "evaluation_interval": interval},
         "rule_files": ["rules.yaml"],
         "scrape_configs": [
             {

@@ -11,6 +11,7 @@ import re
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import prometheus_client
@@ -26,7 +27,7 @@ QUICK = [
     "--gpu.full-interval=1s",
     "--gpu.static-interval=5s",
     "--gpu.window=5s",
-    "--gpu.call-deadline=300ms",
+    "--gpu.call-deadline=1s",
 ]
 WINDOWS = {"$__rate_interval": "4s", "$__range": "10s"}
 """Four scrapes and more, as Grafana would have it."""
@@ -333,12 +334,18 @@ def test_a_gpu_that_two_jobs_scrape_is_one_gpu_in_one_state(twice: Prometheus) -
     (panel,) = (each for each in panels() if each.content["title"] == "State of each GPU")
     words = panel.defaults["mappings"][0]["options"]
     right = {"0": "ok", "1": "ok", "2": "hung", "3": "lost", "4": "ok"}
+
+    def shown(title: str) -> list[tuple[str, str]]:
+        return sorted((row["metric"]["gpu"], words[row["value"][1]]["text"]) for row in rows(title))
+
     for title in ("State of each GPU", "GPUs"):
-        shown = [(row["metric"]["gpu"], words[row["value"][1]]["text"]) for row in rows(title)]
-        assert sorted(shown) == sorted(right.items()), title
+        assert_comes_to(sorted(right.items()), partial(shown, title))
     figures = {"GPUs expected": "5", "GPUs usable": "3", "GPUs missing": "2", "Exporters down": "0"}
-    for title, figure in figures.items():
-        assert [row["value"][1] for row in rows(title)] == [figure], title
+
+    def numbers() -> dict[str, list[str]]:
+        return {title: [row["value"][1] for row in rows(title)] for title in figures}
+
+    assert_comes_to({title: [figure] for title, figure in figures.items()}, numbers)
 
 
 def test_nothing_is_added_up_or_counted_twice(twice: Prometheus) -> None:

@@ -28,7 +28,7 @@ from veo_exporter.gpu.readings import (
     nothing_summed,
 )
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 30.0
 EVERY = "*"
 FIELD_VALUES = "nvmlDeviceGetFieldValues"
 

@@ -22,8 +22,8 @@ def account() -> SampleAccount:
 
 def batch_of(clock: FakeClock, *samples: tuple[float, float], since: float) -> SampleBatch:
     """Samples by monotonic time; the wall clock is a million seconds ahead."""
-    rows = tuple((round((at + 1e6) * 1e6), value) for at, value in samples)
-    return SampleBatch(round((since + 1e6) * 1e6), rows)
+    times = tuple(round((at + 1e6) * 1e6) for at, _ in samples)
+    return SampleBatch(round((since + 1e6) * 1e6), times, tuple(value for _, value in samples))
 
 
 def take(

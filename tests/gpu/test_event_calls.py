@@ -38,9 +38,9 @@ class Answering:
     [
         (REGISTER, 10.0, False),
         (REGISTER, 10.1, True),
-        # 0.4 s are the wait itself.
-        (WAIT, 10.3, False),
-        (WAIT, 10.5, True),
+        # 0.6 s are the wait itself.
+        (WAIT, 10.5, False),
+        (WAIT, 10.7, True),
     ],
 )
 def test_a_wait_has_its_own_time_on_top(function: str, seconds: float, overdue: bool) -> None:

@@ -23,7 +23,7 @@ from veo_exporter.gpu.presence import kernel_pci_address
 from veo_exporter.gpu.readings import Device, WhyNot
 from veo_exporter.gpu.session import close_session, find_gpu, open_session
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 WAIT = "nvmlEventSetWait"
 REGISTER = "nvmlDeviceRegisterEvents"
 
@@ -90,7 +90,9 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    # How long a session waits for the thread is one test's matter, and not the machine's in the others.
+    monkeypatch.setattr(module, "RELEASE_SECONDS", PATIENCE_SECONDS)
     node = FakeNode(tmp_path / "scenario", gpus=3)
     bench = Bench(node, node.attach())
     try:
@@ -155,10 +157,11 @@ def test_a_wait_that_fails_at_once_for_ever_is_no_busy_loop(bench: Bench, code: 
     began, before = time.monotonic(), bench.library.calls()
     waits = bench.library.calls(WAIT)
     until(lambda: time.monotonic() - began >= 2.0)
+    waited, called = bench.library.calls(WAIT) - waits, bench.library.calls() - before
     seconds = time.monotonic() - began
-    assert bench.library.calls(WAIT) - waits <= 5 * seconds
+    assert waited <= 5 * seconds
     # Nor do all calls together make one: each set that is made anew is some calls more.
-    assert bench.library.calls() - before <= 12 * seconds
+    assert called <= 12 * seconds
     bench.node.forget_rules()
     until(lambda: bench.listener.up)
     bench.node.send_xid(0, 79)
@@ -269,7 +272,7 @@ def test_a_driver_that_was_loaded_again_is_heard_again_under_its_new_order(bench
 def test_a_call_that_hangs_leaves_its_gpu_behind_and_the_others_are_heard(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_calls, "CALL_DEADLINE_SECONDS", 0.3)
+    monkeypatch.setattr(event_calls, "CALL_DEADLINE_SECONDS", 1.0)
     bench.node.gpus[1].hang(REGISTER)
     bench.open()
     bench.attend(0, 1, 2)
@@ -295,7 +298,7 @@ def test_a_call_that_hangs_leaves_its_gpu_behind_and_the_others_are_heard(
 def test_a_wait_that_hangs_is_told_and_nothing_is_heard(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_calls, "CALL_DEADLINE_SECONDS", 0.3)
+    monkeypatch.setattr(event_calls, "CALL_DEADLINE_SECONDS", 1.0)
     bench.open()
     bench.attend(0)
     until(lambda: bench.listener.up)
@@ -310,7 +313,7 @@ def test_a_wait_that_hangs_is_told_and_nothing_is_heard(
     until(left_behind)
     [overdue] = bench.listener.calls_told().overdue
     assert overdue.function == "nvmlEventSetWait_v2"
-    assert overdue.seconds > 0.55
+    assert overdue.seconds > 1.25
     assert not bench.listener.up
     # Another thread registers the GPU once more; its wait does not return either.
     until(lambda: bench.library.calls(REGISTER) == 2)

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One signal's samples, from the driver's buffer and our own, each second counted once."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from veo_exporter.gpu.fold import SignalFold
+from veo_exporter.gpu.fold import SignalFold, Taking
 from veo_exporter.gpu.histogram import TimeHistogram, distribution_of
 from veo_exporter.gpu.readings import SampleBatch
 from veo_exporter.gpu.samples import FUTURE_MICROSECONDS, REACH_MICROSECONDS, rows_between
@@ -32,7 +34,8 @@ def batch_of(
 ) -> SampleBatch:
     """Samples by monotonic time, as the driver would name them."""
     begin = microseconds(since, ahead) if since else 0
-    return SampleBatch(begin, tuple((microseconds(at, ahead), value) for at, value in samples))
+    times = tuple(microseconds(at, ahead) for at, _ in samples)
+    return SampleBatch(begin, times, tuple(value for _, value in samples))
 
 
 def read(
@@ -43,7 +46,7 @@ def read(
     own: float | None = 0.0,
     ahead: float = AHEAD,
 ) -> None:
-    fold.take(batch_of(*samples, since=since, ahead=ahead), own, at, at + ahead)
+    fold.take([Taking(batch_of(*samples, since=since, ahead=ahead), own, at, at + ahead)])
 
 
 def peak_of(fold: SignalFold) -> float:
@@ -51,6 +54,14 @@ def peak_of(fold: SignalFold) -> float:
     found = fold.window.statistics()
     assert found is not None
     return found.peak
+
+
+def figures_of(fold: SignalFold) -> tuple[float, ...]:
+    assert fold.window is not None
+    assert fold.histogram is not None
+    found = fold.window.statistics()
+    window = (found.minimum, found.mean, found.peak) if found else ()
+    return *window, *fold.histogram.spread().seconds
 
 
 def watched_milliseconds(fold: SignalFold) -> float:
@@ -228,27 +239,52 @@ READINGS = st.lists(
 )
 
 
+def takings_of(
+    readings: list[tuple[list[float], float]], value_at: Callable[[float], float]
+) -> Iterator[Taking]:
+    """What a reader makes of a driver's buffer, beside a wall clock that steps."""
+    now, since, ahead = 1000.0, 0, AHEAD
+    buffer: list[tuple[int, float]] = []
+    for steps, clock_step in readings:
+        for step in steps:
+            now += step
+            buffer.append((microseconds(now, ahead), value_at(now)))
+        now += 0.1
+        ahead += clock_step
+        wall = microseconds(now, ahead)
+        # Nothing old, nothing of the future.
+        since = 0 if since > wall + FUTURE_MICROSECONDS else since
+        oldest = max(since, wall - REACH_MICROSECONDS)
+        rows = rows_between(buffer[-100:], oldest, wall + FUTURE_MICROSECONDS)
+        times, values = zip(*rows, strict=True) if rows else ((), ())
+        yield Taking(SampleBatch(since, times, values), value_at(now), now, now + ahead)
+        since = rows[-1][0] if rows else since
+
+
+@given(READINGS)
+def test_all_in_one_go_come_to_the_same_as_one_by_one(
+    readings: list[tuple[list[float], float]],
+) -> None:
+    takings = list(takings_of(readings, lambda at: at % 1))
+    singly, together = fold_of(), fold_of()
+    for taking in takings:
+        singly.take([taking])
+    together.take(takings)
+    assert together.gaps == singly.gaps
+    assert together.integral == pytest.approx(singly.integral)
+    assert figures_of(together) == pytest.approx(figures_of(singly))
+
+
 @given(READINGS, st.floats(0, 1))
+@example([([0.25], 1.5), ([0.25], 0.0)], 0.0)
 def test_whatever_the_wall_clock_does(
     readings: list[tuple[list[float], float]], value: float
 ) -> None:
     """The driver names its samples by a clock that steps; no time is counted twice for that."""
-    fold, now, since, ahead = fold_of(), 1000.0, 0, AHEAD
-    buffer: list[tuple[int, float]] = []
-    integral = 0.0
-    for steps, clock_step in readings:
-        for step in steps:
-            now += step
-            buffer.append((microseconds(now, ahead), value))
-        now += 0.1
-        ahead += clock_step
-        wall = microseconds(now, ahead)
-        # As the reader does: nothing old, nothing of the future.
-        since = 0 if since > wall + FUTURE_MICROSECONDS else since
-        oldest = max(since, wall - REACH_MICROSECONDS)
-        rows = rows_between(buffer[-100:], oldest, wall + FUTURE_MICROSECONDS)
-        fold.take(SampleBatch(since, tuple(rows)), value, now, now + ahead)
-        since = rows[-1][0] if rows else since
+    fold, now, integral = fold_of(), 1000.0, 0.0
+    for taking in takings_of(readings, lambda _: value):
+        fold.take([taking])
+        now = taking.monotonic_seconds
         assert fold.integral >= integral
         integral = fold.integral
     watched = watched_milliseconds(fold) / 1000

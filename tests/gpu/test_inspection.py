@@ -78,7 +78,7 @@ def test_what_is_missing_is_told_apart_from_what_fails(
 
 def inspect(nvml: ScriptedNvml) -> DriverReport:
     return inspect_driver(
-        nvml, SystemClock(), call_deadline_seconds=0.2, start_deadline_seconds=0.4
+        nvml, SystemClock(), call_deadline_seconds=1.0, start_deadline_seconds=1.0
     )
 
 

@@ -78,6 +78,10 @@ def withdrawn(running: Running) -> list[str]:
     return withdrawn_groups(snapshot, snapshot.taken_monotonic_seconds)
 
 
+def wait_until_held_by(running: Running, call: str) -> None:
+    wait_until(lambda: running.sampler.pauses.status.held_by == (call,), "it is named")
+
+
 def test_the_driver_is_released_and_nothing_more_is_called(start: Start) -> None:
     running = start()
     running.wait_for(ALL_OK)
@@ -154,9 +158,8 @@ def test_a_gpu_that_hangs_holds_the_driver_and_is_named(start: Start) -> None:
     running.wait_for(ALL_OK)
     running.nvml.hang("GPU-2", "nvmlDeviceGetPowerUsage")
     running.wait_for({"GPU-2": State.HUNG})
-    status = running.sampler.pause(LONG, 0.3)
-    assert not status.released
-    assert status.held_by == ("nvmlDeviceGetPowerUsage (GPU-2)",)
+    assert not running.sampler.pause(LONG, 0.3).released
+    wait_until_held_by(running, "nvmlDeviceGetPowerUsage (GPU-2)")
     assert "cannot be released" in withdrawn(running)[0]
     # It hangs, and that is true of it; of the others nothing is known.
     running.wait_for({"GPU-1": State.UNKNOWN, "GPU-2": State.HUNG, "GPU-3": State.UNKNOWN})
@@ -172,8 +175,8 @@ def test_a_call_that_is_under_way_is_waited_for(start: Start) -> None:
     running.wait_for(ALL_OK)
     running.nvml.hang("GPU-2", "nvmlDeviceGetPowerUsage")
     wait_until(lambda: running.nvml.waiting)
-    status = running.sampler.pause(LONG, 0.1)
-    assert status.held_by == ("nvmlDeviceGetPowerUsage (GPU-2)",)
+    assert not running.sampler.pause(LONG, 0.1).released
+    wait_until_held_by(running, "nvmlDeviceGetPowerUsage (GPU-2)")
     running.nvml.release("GPU-2", "nvmlDeviceGetPowerUsage")
     wait_until(lambda: running.sampler.pauses.status.released)
     assert running.nvml.calls[-1] == ("nvmlShutdown", "")
@@ -195,7 +198,8 @@ def test_a_start_that_is_under_way_is_closed_as_soon_as_it_is_there(start: Start
         prepare=lambda nvml: nvml.hang(function="nvmlInit"),
     )
     wait_until(lambda: running.nvml.waiting)
-    assert running.sampler.pause(LONG, 0.1).held_by == ("nvmlInit (driver)",)
+    assert not running.sampler.pause(LONG, 0.1).released
+    wait_until_held_by(running, "nvmlInit (driver)")
     running.nvml.release(function="nvmlInit")
     wait_until(lambda: running.sampler.pauses.status.released)
     assert not running.nvml.open
@@ -223,9 +227,7 @@ def test_a_shutdown_that_hangs_is_named(start: Start) -> None:
     running.wait_for(ALL_OK)
     running.nvml.hang(function="nvmlShutdown")
     running.sampler.pause(LONG, 0.0)
-    wait_until(
-        lambda: running.sampler.pauses.status.held_by == ("nvmlShutdown (driver)",), "it is named"
-    )
+    wait_until_held_by(running, "nvmlShutdown (driver)")
     running.nvml.release(function="nvmlShutdown")
     wait_until(lambda: running.sampler.pauses.status.released)
     assert running.nvml.count_calls("nvmlShutdown") == 1

@@ -21,8 +21,17 @@ from veo_exporter.catalog import MetricSpec
 from veo_exporter.catalog import gpu as catalog
 from veo_exporter.catalog.gpu_samples import GAPS
 from veo_exporter.clock import SystemClock
+from veo_exporter.gpu.bindings import Bindings
 from veo_exporter.gpu.nvml import Line
-from veo_exporter.gpu.readings import Cadence, Device, Failure, Reading, Signal, WhyNot
+from veo_exporter.gpu.readings import (
+    Cadence,
+    Device,
+    Failure,
+    Reading,
+    SampleBatch,
+    Signal,
+    WhyNot,
+)
 from veo_exporter.gpu.samples import (
     BUFFERS,
     FUTURE_MICROSECONDS,
@@ -50,7 +59,7 @@ class Asked:
     def rows(self, signal: MetricSpec = catalog.UTILIZATION) -> tuple[tuple[int, float], ...]:
         samples = self.read().samples
         assert samples is not None
-        return samples[signal].rows
+        return rows_of(samples[signal])
 
     def give(self, *samples: FakeSample | FakeSamples) -> None:
         self.node.gpus[0].set(samples=list(samples))
@@ -60,13 +69,17 @@ class Asked:
 def asked(tmp_path: Path) -> Iterator[Asked]:
     node = FakeNode(tmp_path / "scenario", gpus=1)
     library = node.attach()
-    line = Line(pynvml, SystemClock())
+    line = Line(Bindings(pynvml), SystemClock())
     assert open_session(line).code == 0
     device = find_gpu(line, 0).device
     assert device is not None
     library_count = FakeLibrary(node.library_directory)
     yield Asked(node, library_count, line, device)
     library.reset()
+
+
+def rows_of(batch: SampleBatch) -> tuple[tuple[int, float], ...]:
+    return tuple(zip(batch.times_microseconds, batch.values, strict=True))
 
 
 def now_microseconds() -> int:
@@ -78,7 +91,7 @@ def test_every_buffer_of_a_board_that_has_them(asked: Asked) -> None:
         reading = asked.read(cadence)
         assert reading.samples is not None
         assert set(reading.samples) == {buffer.signal for buffer in BUFFERS[cadence]}
-        assert all(batch.rows for batch in reading.samples.values())
+        assert all(batch.values for batch in reading.samples.values())
         assert (reading.missing, reading.failures, reading.code) == ({}, (), 0)
     assert asked.read(Cadence.STATIC).samples == {}
 
@@ -88,9 +101,9 @@ def test_values_are_in_base_units(asked: Asked) -> None:
     asked.give(FakeSample(0, at, 612_500), FakeSample(1, at, 95), FakeSample(2, at, 85))
     samples = asked.read().samples
     assert samples is not None
-    assert samples[catalog.POWER].rows == ((at, 612.5),)
-    assert samples[catalog.UTILIZATION].rows == ((at, 0.95),)
-    assert samples[catalog.MEMORY_COPY_UTILIZATION].rows == ((at, 0.85),)
+    assert rows_of(samples[catalog.POWER]) == ((at, 612.5),)
+    assert rows_of(samples[catalog.UTILIZATION]) == ((at, 0.95),)
+    assert rows_of(samples[catalog.MEMORY_COPY_UTILIZATION]) == ((at, 0.85),)
 
 
 def test_only_what_is_newer_comes_the_next_time(asked: Asked) -> None:
@@ -101,7 +114,7 @@ def test_only_what_is_newer_comes_the_next_time(asked: Asked) -> None:
     asked.give(FakeSample(1, at + 1000, 20), FakeSample(1, at + 2000, 30))
     samples = asked.read().samples
     assert samples is not None
-    assert samples[catalog.UTILIZATION] == (at + 1000, ((at + 2000, 0.3),))
+    assert samples[catalog.UTILIZATION] == (at + 1000, (at + 2000,), (0.3,))
 
 
 def test_disorder_repeats_and_unused_rows(asked: Asked) -> None:
@@ -146,12 +159,22 @@ def test_a_board_without_a_buffer_is_asked_once(asked: Asked) -> None:
     assert asked.library.calls("nvmlDeviceGetSamples") == before + 1
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0])
+def test_a_number_that_is_none_costs_itself(asked: Asked, number: float) -> None:
+    at = now_microseconds() - 10_000
+    asked.give(FakeSample(1, at, 50, "double"), FakeSample(1, at + 1000, number, "double"))
+    reading = asked.read()
+    assert reading.samples is not None
+    assert rows_of(reading.samples[catalog.UTILIZATION]) == ((at, 0.5),)
+    assert reading.implausible == 1
+
+
 def test_what_cannot_be_true_is_counted(asked: Asked) -> None:
     at = now_microseconds() - 10_000
     asked.give(FakeSample(1, at, 101), FakeSample(1, at + 1000, 100))
     reading = asked.read()
     assert reading.samples is not None
-    assert reading.samples[catalog.UTILIZATION].rows == ((at + 1000, 1.0),)
+    assert rows_of(reading.samples[catalog.UTILIZATION]) == ((at + 1000, 1.0),)
     assert reading.implausible == 1
 
 
@@ -165,7 +188,7 @@ def test_a_buffer_that_grows_faster_than_it_is_read_is_a_failure(asked: Asked) -
     assert asked.library.calls("nvmlDeviceGetSamples") == before + 2 * MAX_ATTEMPTS
     assert reading.samples is not None
     # Nothing is made up in its place; the next reading has it all.
-    assert reading.samples[catalog.UTILIZATION].rows == ()
+    assert rows_of(reading.samples[catalog.UTILIZATION]) == ()
     assert reading.code == 0
 
 
@@ -173,25 +196,26 @@ def test_a_race_is_run_again(nvml: ScriptedNvml, clock: FakeClock, first: Device
     at = int((clock.unix_seconds() - 0.1) * 1e6)
     asked = []
 
-    def answer(_handle: object, kind: int, _since: int) -> tuple[int, list[Any]]:
+    def answer(_handle: object, kind: int, _since: int) -> tuple[int, bytes]:
         asked.append(kind)
         if asked.count(kind) < MAX_ATTEMPTS:
             raise ScriptedError(7)
-        rows = (pynvml.c_nvmlSample_t * 1)()
-        rows[0].timeStamp, rows[0].sampleValue.uiVal = at, 50
-        return 1, rows[0:1]
+        row = pynvml.c_nvmlSample_t()
+        row.timeStamp, row.sampleValue.uiVal = at, 50
+        return 1, bytes(row)
 
     library = SimpleNamespace(NVMLError=ScriptedError, nvmlDeviceGetSamples=answer)
     reading = read_samples(Line(library, clock), first, reading_of(), (), clock)
     assert reading.samples is not None
-    assert reading.samples[catalog.UTILIZATION].rows == ((at, 0.5),)
+    assert rows_of(reading.samples[catalog.UTILIZATION]) == ((at, 0.5),)
     assert reading.failures == ()
 
 
-def test_an_answer_that_makes_no_sense_costs_one_batch(clock: FakeClock, first: Device) -> None:
-    library = SimpleNamespace(
-        NVMLError=ScriptedError, nvmlDeviceGetSamples=lambda *_: (99, [SimpleNamespace()])
-    )
+@pytest.mark.parametrize("answer", [(99, bytes(16)), (1, bytes(15))])
+def test_an_answer_that_makes_no_sense_costs_one_batch(
+    clock: FakeClock, first: Device, answer: object
+) -> None:
+    library = SimpleNamespace(NVMLError=ScriptedError, nvmlDeviceGetSamples=lambda *_: answer)
     reading = read_samples(Line(library, clock), first, reading_of(), (), clock)
     assert {failure.code for failure in reading.failures} == {-1}
     assert reading.code == 0
@@ -224,7 +248,7 @@ def test_a_wall_clock_that_was_set_back(asked: Asked) -> None:
     asked.give(FakeSample(1, now + 3_599_000_000, 90), FakeSample(1, now, 10))
     samples = asked.read().samples
     assert samples is not None
-    assert samples[catalog.UTILIZATION] == (0, ((now, 0.1),))
+    assert samples[catalog.UTILIZATION] == (0, (now,), (0.1,))
     assert asked.device.bookmarks.samples_seen_microseconds[UTILIZATION_KIND] == now
 
 

@@ -38,7 +38,7 @@ def test_the_commands_print_what_is_said(start: StartDaemon, tmp_path: Path) -> 
         (example, run(example.commands, tmp_path, {"localhost:9420": place}))
         for example in examples(PAGE)
     ]
-    assert len(told) == 6
+    assert len(told) == 7
     for example, printed in told:
         assert printed.splitlines() == example.output.splitlines()
 

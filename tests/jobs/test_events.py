@@ -118,14 +118,14 @@ def test_everything_that_an_event_says_is_read() -> None:
             "id: input should be a valid string, not 7",
         ),
         (
-            written("started", time="yesterday"),
+            written("started", time="1969-12-31T23:59:59Z"),
             "not_an_event",
-            "time: 'yesterday' is no RFC 3339 time with an offset, such as 2026-03-01T12:00:00.250Z",
+            "time: '1969-12-31T23:59:59Z' lies before 1970",
         ),
         (
-            written("started", time="2026-02-31T00:00:00Z"),
+            written("started") | {"id": None},
             "not_an_event",
-            "time: '2026-02-31T00:00:00Z' day is out of range for month",
+            "id: input should be a valid string, not null",
         ),
         (
             written("started", time="2025-01-01T00:00:00Z"),
@@ -172,19 +172,16 @@ def test_everything_that_an_event_says_is_read() -> None:
             "data: ends before it starts",
         ),
         (
-            written("submitted", request={"fps": -24}),
-            "bad_data",
-            "data.request.fps: -24 must be a number from 0 up to 999999999, or a fraction as 24000/1001",
+            # What it was about cannot be said, whatever else is wrong; and that is not told.
+            written("finished", outcome=None, pid=True, reason=503, gpus="GPU-1"),
+            "unknown_outcome",
+            "data.outcome: null is none of success, failed, timeout, aborted, empty, filtered, cancelled, lost",
         ),
         (
-            written("submitted", request={"fps": "24/0"}),
+            # A start alone would mean that it is under way.
+            written("stage", stage="render", start="2026-03-01T11:59:55Z", duration_s="5"),
             "bad_data",
-            "data.request.fps: '24/0' must be a number from 0 up to 999999999, or a fraction as 24000/1001",
-        ),
-        (
-            written("submitted", pid=True),
-            "bad_data",
-            "data.pid: input should be a valid integer, not True",
+            "data.duration_s: input should be a valid number, not '5'",
         ),
         (
             written("evaluated", scores={"vmaf": 101}),
@@ -292,6 +289,72 @@ def test_what_is_no_json_in_one_event_costs_that_one(spoilt: bytes, message: str
     [refused] = parsed.refused
     assert (refused.index, refused.fault, refused.message) == (1, EventFault.NOT_JSON, message)
     assert refused.event_id == ("2" if spoilt.startswith(b"{") else "")
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "message", "event_id"),
+    [
+        (b'{"id": "2", "b": 01}', "expecting ',' delimiter, at character 19 of it", "2"),
+        (b'{"id": "2", "b": "\\x"}', "invalid \\escape, at character 19 of it", "2"),
+        # The id of a part of it is not its own.
+        (b'{"a": {"id": "9"}, "b": "\n"}', "invalid control character at, at character 26 of it", ""),
+        (b'{"b": [1, {}, "]"], "id" : "2",}', "expecting property name", "2"),
+        (b'{"id": "2", "b": yes}', "expecting value, at character 18 of it", "2"),
+        (b"{'id': '2'}", "expecting property name", ""),
+        (b"yes", "expecting value, at character 1 of it", ""),
+        (b"", "expecting value, at character 1 of it", ""),
+        (b'{"id": "2"} 7', "something stands behind its end, at character 13 of it", ""),
+        (b"[" * 5_000 + b"]" * 5_000, "it is nested too deeply", ""),
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_an_event_that_is_not_quite_json_costs_that_one(
+    spoilt: bytes, message: str, event_id: str
+) -> None:
+    good = [json.dumps(written("started", name, model="}, {")).encode() for name in "13"]
+    for parts, ids, index in (
+        ([good[0], spoilt, good[1]], ["1", "3"], 1),
+        ([spoilt, *good], ["1", "3"], 0),
+        ([*good, spoilt], ["1", "3"], 2),
+    ):
+        parsed = parse_structured(b" [" + b",\n".join(parts) + b" ] ", moment(), 10)
+        assert [event.event_id for event in parsed.events] == ids
+        [refused] = parsed.refused
+        assert (refused.index, refused.fault) == (index, EventFault.NOT_JSON)
+        assert refused.message.startswith("not JSON: " + message)
+        assert refused.event_id == (event_id or ("2" if message.startswith("something") else ""))
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        # Where it ends, or what comes next, is anybody's guess.
+        b'{"b": 01',
+        b'{"b": 01]}',
+        b'{"b": "01}',
+        b'{"b": "x"y"}',
+        b'{"b": [1}',
+        b'{"b": 01}}',
+    ],
+)
+def test_a_batch_whose_brackets_or_quotes_do_not_match_is_refused_whole(spoilt: bytes) -> None:
+    good = [json.dumps(written("started", name)).encode() for name in "13"]
+    with pytest.raises(BadBody) as refused:
+        parse_structured(b"[" + b",".join([good[0], spoilt, good[1]]) + b"]", moment(), 10)
+    assert refused.value.fault is EventFault.NOT_JSON
+
+
+def test_what_stands_between_two_quotes_too_many_is_not_swallowed() -> None:
+    # Each of the outer ones has a quote too many: what lies between would be taken for a text.
+    body = b'[{"a": "x"y"}, {"id": "2"}, {"b": "q"r"}]'
+    with pytest.raises(BadBody):
+        parse_structured(body, moment(), 10)
+
+
+def test_a_batch_that_would_take_long_to_look_at_is_refused_whole() -> None:
+    with pytest.raises(BadBody) as refused:
+        parse_structured(b'[{"b": 01, "c": [' + b'"",' * 200_000 + b"1]}]", moment(), 10)
+    assert refused.value.fault is EventFault.NOT_JSON
 
 
 def test_what_is_left_of_a_batch_is_bounded_all_the_same() -> None:

@@ -62,6 +62,80 @@ def test_words_of_a_message_lead_to_a_reason(words: str, reason: str | None) -> 
     assert find_reason("", message=words) == (reason and Reason(reason))
 
 
+MEMORY = {
+    "out_of_device_memory": [
+        "CUDA error: out of memory",
+        "out of memory",
+        "CUDA OOM",
+        "OOM",
+        "cuda error 2: out of memory",
+        "CUDA error 2",
+        "torch.cuda.OutOfMemoryError",
+        "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 512 bytes",
+        "RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported",
+        "CUDA_ERROR_OUT_OF_MEMORY",
+        "cudaErrorMemoryAllocation",
+        "CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)",
+        "CUDNN_STATUS_ALLOC_FAILED",
+        "CURAND_STATUS_ALLOCATION_FAILED",
+        "CUFFT_ALLOC_FAILED",
+        "HIPBLAS_STATUS_ALLOC_FAILED",
+        "HIP out of memory",
+        "VK_ERROR_OUT_OF_DEVICE_MEMORY",
+        "NV_ENC_ERR_OUT_OF_MEMORY",
+        "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.",
+        "failed to allocate 2.0 GiB on GPU 3",
+        "not enough GPU memory",
+    ],
+    "oom_killed": [
+        "exit code 137",
+        "exited with code 137",
+        "worker exited with status 137",
+        "exitcode: 137",
+        "Out of memory: Killed process 4242 (python) total-vm:1kB",
+        "Out of memory: Kill process 4242 (python) score 900 or sacrifice child",
+        "Memory cgroup out of memory: Killed process 4242 (python)",
+        "oom_reaper: reaped process 4242 (python)",
+        "OOMKilled",
+        "MemoryError",
+        "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 9 GiB",
+        "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes",
+        "VK_ERROR_OUT_OF_HOST_MEMORY",
+        "the host ran out of memory: host out of memory",
+        "std::bad_alloc",
+    ],
+    "xid": [
+        "XID79",
+        "Xid 79",
+        "xid=79",
+        "gpu_xid",
+        "Xid (0000:03:00): 13, Graphics Exception",
+        "NVRM: Xid (PCI:0000:1b:00 GPU-I:05): 94, pid=7, Contained",
+    ],
+    "worker_died": ["segfault", "python[7]: segfault at 0 ip 0", "exit code 139", "exitcode: -9", "SIGSEGV"],
+    "device_lost": ["CUDA-capable device(s) is/are busy or unavailable", "no CUDA-capable device is detected"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"), [(words, reason) for reason, all_ in MEMORY.items() for words in all_]
+)
+def test_what_cuda_and_the_kernel_say_of_themselves(words: str, reason: str) -> None:
+    # As the line of an abort tells it, and as an error's message or code.
+    assert judge_end(Outcome.ABORTED, words).reason.value == reason
+    assert judge_end(Outcome.FAILED, message=words).reason.value == reason
+    assert judge_end(Outcome.ABORTED, code=words).reason.value == reason
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["oom_score_adj=0", "transaction xid12345", "frame 137", "exit code 1", "exit code 1370", "CUDA error 200",
+     "bedroom 2", "the room is out of use"],
+)  # fmt: skip
+def test_what_only_looks_like_them_leads_nowhere(words: str) -> None:
+    assert judge_end(Outcome.ABORTED, words).reason is Reason.UNSPECIFIED_ABORT
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [

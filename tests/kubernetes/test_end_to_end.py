@@ -18,7 +18,8 @@ from tests.kubernetes.kubelet import FakeKubelet, Held, listening
 INFO = "veo_gpu_pod_info"
 AGE = "veo_gpu_pod_mapping_age_seconds"
 ERRORS = "veo_gpu_pod_mapping_errors_total"
-QUICK = ("--kubernetes.interval=1s", "--kubernetes.deadline=300ms")
+QUICK = ("--kubernetes.interval=1s", "--kubernetes.deadline=20s")
+"""The kubelet is a thread of this process, which a busy machine may keep waiting."""
 
 
 @pytest.fixture
@@ -108,17 +109,20 @@ def test_a_kubelet_that_dies_costs_nothing_and_is_found_again(
 
     # A kubelet that was restarted has a new socket under the old name.
     kubelet.holds(Held("render-1", {"nvidia.com/gpu": [node.gpus[0].uuid]})).start()
-    page = running.wait_for(lambda page: pods(page) == {("0", "render-1", "video", "main")})
-    age = page.value(AGE)
-    assert age is not None
-    assert age < 5
+    running.wait_for(
+        lambda page: (
+            pods(page) == {("0", "render-1", "video", "main")}
+            and page.values(AGE) != []
+            and page.values(AGE)[0] < 5
+        )
+    )
 
 
 def test_a_kubelet_that_hangs_keeps_neither_the_page_nor_the_end(
     node: FakeNode, start: StartDaemon, kubelet: FakeKubelet
 ) -> None:
     kubelet.holds(Held("render-0", {"nvidia.com/gpu": [node.gpus[0].uuid]})).start()
-    running = start(*asking(kubelet), "--kubernetes.deadline=30s")
+    running = start(*asking(kubelet))
     running.wait_for(lambda page: len(pods(page)) == 1 and gpus_are_well(page))
     calls = kubelet.calls
     kubelet.go_on.clear()
@@ -126,7 +130,8 @@ def test_a_kubelet_that_hangs_keeps_neither_the_page_nor_the_end(
 
     began = time.monotonic()
     page = running.scrape()
-    assert time.monotonic() - began < 5
+    # Well within the twenty seconds that the kubelet may take.
+    assert time.monotonic() - began < 10
     assert len(pods(page)) == 1
     assert gpus_are_well(page)
     assert running.end() < 2
@@ -150,9 +155,7 @@ def test_a_kubelet_that_answers_garbage(node: FakeNode, start: StartDaemon, tmp_
         )
     assert page.values(INFO) == []
     assert page.value(AGE) is None
-    (line,) = running.events(
-        "the kubelet does not say which pods have GPUs; the last mapping stays"
-    )
+    (line,) = running.told("the kubelet does not say which pods have GPUs; the last mapping stays")
     assert "no HTTP/2" in line["fault"]
 
 
@@ -222,7 +225,7 @@ def test_settings_are_taken_while_it_runs_but_for_being_on_at_all(
         lambda page: page.value("veo_exporter_config_last_reload_successful") == 0
     )
     assert pods(page) == {("1", "render-1", "video", "main")}
-    (line,) = running.events("configuration refused, the old one stays")
+    (line,) = running.told("configuration refused, the old one stays")
     assert line["faults"] == [
         "kubernetes.enabled cannot change while the exporter runs: restart it"
     ]

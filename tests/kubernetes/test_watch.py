@@ -80,7 +80,7 @@ def test_a_kubelet_that_goes_leaves_its_last_mapping(tmp_path: Path, clock: Stil
 def test_each_other_fault_is_told(tmp_path: Path, clock: StillClock) -> None:
     path = tmp_path / "kubelet.sock"
     with FakeKubelet(path).holds(A) as kubelet:
-        watch = PodWatch(plan_for(path, deadline_seconds=0.2), clock)
+        watch = PodWatch(plan_for(path), clock)
         watch.look()
         with capture_logs() as lines:
             kubelet.status = grpc.StatusCode.UNAVAILABLE
@@ -88,7 +88,9 @@ def test_each_other_fault_is_told(tmp_path: Path, clock: StillClock) -> None:
             kubelet.status, kubelet.answer = None, b"\x0b garbage"
             watch.look()
             kubelet.go_on.clear()
+            watch.reconfigure(plan_for(path, deadline_seconds=0.2))
             watch.look()
+            watch.reconfigure(plan_for(path))
     with listening(path, lambda connection: None), capture_logs() as more:
         watch.look()
     assert [line["log_level"] for line in (*lines, *more)] == ["warning"] * 4

@@ -26,6 +26,7 @@ class Folder:
         self.dropped: Counter[tuple[str, str]] = Counter()
         self.faults: dict[str, str] = {}
         self.places: list[str] = []
+        self.spoilt: list[str] = []
         self.follower = Follower([f"{path}/{name}" for name in patterns.split()], **limits)
 
     def write(self, name: str, text: str | bytes) -> None:
@@ -38,6 +39,7 @@ class Folder:
         self.restarts += gathered.restarts
         self.dropped += gathered.dropped
         self.faults |= gathered.faults
+        self.spoilt += gathered.spoilt
         self.places += [line.place for line in gathered.lines]
         return [line.text for line in gathered.lines]
 
@@ -189,7 +191,34 @@ def test_bad_lines_cost_themselves_only(folder: Folder) -> None:
     lines = folder.look()
     assert [line[:5] for line in lines] == ["one", "xxxxx", "two", "caf�", "three"]
     assert len(lines[1]) == 65_536
-    assert folder.dropped == {("log_line", "cut"): 1}
+    assert folder.dropped == {
+        ("log_line", "cut"): 1,
+        ("log_line", "nul"): 1,
+        ("log_line", "encoding"): 1,
+    }
+
+
+def test_a_line_that_lost_something_is_told_once_for_each_file_and_reason(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "*.log", from_beginning=True, max_line_bytes=256)
+    for name in ("a.log", "b.log"):
+        folder.write(name, b"x\0y\nx\0y\n" * 3 + b"caf\xc3\n")
+    assert folder.look() == [*["x y"] * 6, "caf\ufffd"] * 2
+    folder.write("a.log", b"x\0y\ncaf\xc3\n" + b"x" * 300 + b"\n")
+    folder.look()
+    assert folder.dropped == {
+        ("log_line", "nul"): 13,
+        ("log_line", "encoding"): 3,
+        ("log_line", "cut"): 1,
+    }
+    told = [sentence.removeprefix(f"{tmp_path}/")[:27] for sentence in folder.spoilt]
+    assert sorted(told) == [
+        "a.log: a line holds NULs, a",
+        "a.log: a line is not in UTF",
+        "a.log: a line of more than ",
+        "b.log: a line holds NULs, a",
+        "b.log: a line is not in UTF",
+    ]
+    assert "a line of more than 256 bytes was cut" in " ".join(folder.spoilt)
 
 
 def test_a_look_reads_a_bounded_amount(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from veo_exporter.logs.kernel_messages import OomKill, OomScope, XidMessage
 from veo_exporter.logs.kernel_places import KMSG, Opening, Places, open_kernel_log
 from veo_exporter.logs.kernel_sources import DeviceSource, PipeSource, Taken, take_records
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
 KILL = "Memory cgroup out of memory: Killed process 7 (a) total-vm:1kB, anon-rss:1kB"
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules: what a line means, and rules that cannot be meant."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,6 +48,79 @@ def test_aborts_of_the_engine(line: str, data: dict[str, Any]) -> None:
         "type": "veo.job.finished",
         "data": {"engine": "veo-engine", "outcome": "aborted"} | data,
     }
+
+
+def said(**data: Any) -> dict[str, Any]:
+    return {"engine": "veo-engine", "outcome": "aborted", "gpus": [], **data}
+
+
+ABORT = 'RENDER_ABORT frame=3 reason="device lost" job=JS1'
+
+
+@pytest.mark.parametrize("name", ["msg", "message", "log", "event", "text", "detail"])
+def test_an_object_is_read_without_its_quotes(name: str) -> None:
+    line = json.dumps({"level": "error", name: ABORT + "\n", "n": 1})
+    assert read_line(ENGINE, line) == (
+        "render_abort",
+        {"type": "veo.job.finished", "subject": "JS1", "data": said(frame=3, reason="device lost")},
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "subject", "data"),
+    [
+        # What stands beside the message fills in, and takes no place.
+        (
+            {"msg": "RENDER_ABORT frame=3", "job": "J1", "gpu": 0, "frame": 9, "reason": "CUDA OOM"},
+            "J1",
+            {"frame": 3, "gpus": ["0"], "reason": "CUDA OOM"},
+        ),
+        # A runtime's object around a logger's; the logger's own word stands nearer.
+        (
+            {"log": json.dumps({"msg": ABORT, "gpu": "1"}) + "\n", "stream": "stderr", "gpu": "9"},
+            "JS1",
+            {"frame": 3, "gpus": ["1"], "reason": "device lost"},
+        ),
+        # No stamp that a rule knows, no number, and no name.
+        ({"msg": ABORT, "time": 1772366400, "gpu": True}, "JS1", {"frame": 3, "reason": "device lost"}),
+        ({"msg": "RENDER_ABORT", "job": "j" * 201}, None, {}),
+    ],
+)  # fmt: skip
+def test_fields_beside_a_message(
+    line: dict[str, Any], subject: str | None, data: dict[str, Any]
+) -> None:
+    name, event = read_line(ENGINE, json.dumps(line))
+    assert name == "render_abort"
+    assert event is not None
+    assert (event.get("subject"), event["data"], "time" in event) == (subject, said(**data), False)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"msg":"RENDER_ABORT job=JS1 frame=3"',
+        "{RENDER_ABORT job=JS1 frame=3}",
+        '{"detail":{"msg":"RENDER_ABORT job=JS1 frame=3"}}',
+        '{"a":"\\ud800","msg":"RENDER_ABORT job=JS1 frame=3"}',
+    ],
+)
+def test_what_is_no_object_with_a_message_is_read_as_it_stands(line: str) -> None:
+    name, event = read_line(ENGINE, line)
+    assert name == "render_abort"
+    assert event is not None
+    assert (event["subject"], event["data"]) == ("JS1", said(frame=3))
+
+
+def test_a_word_that_json_writes_otherwise_is_found() -> None:
+    text = """\
+rules:
+- name: r
+  contains: 'café "'
+  pattern: 'café "(?P<what>\\w+)"'
+  event: {type: t, data: {a: "{what}"}}
+  examples: [{line: '{"msg":"caf\\u00e9 \\"x\\""}', event: {type: t, data: {a: x}}}]
+"""
+    assert read_line(parse_rules(text, "mine"), json.dumps({"msg": 'café "y"'}))[0] == "r"
 
 
 @pytest.mark.parametrize("line", ["", "frame=37 gpu=3", "render_abort frame=1", "XRENDER_ABORTX"])
@@ -186,10 +260,19 @@ def test_from_a_file_to_events_and_counts(tmp_path: Path) -> None:
     with log.open("ab") as file:
         file.write(b"\0\0caf\xc3\n" + b"x" * (1 << 20) + b"\n")
         file.write(b'RENDER_ABORT frame=37 gpu=3 reason="device lost"\n')
-    take(reading, 1.0)
+    with structlog.testing.capture_logs() as logged:
+        take(reading, 1.0)
+    assert sorted(line["fault"].removeprefix(f"{log}: ")[:16] for line in logged) == [
+        "a line is not in",
+        "a line of more t",
+    ]
     reading.close()
     assert [(event["source"], event["data"]["frame"]) for event in events] == [(str(log), 37)]
-    assert dropped == {("log_file", "not_a_file"): 1, ("log_line", "cut"): 1}
+    assert dropped == {
+        ("log_file", "not_a_file"): 1,
+        ("log_line", "cut"): 1,
+        ("log_line", "encoding"): 1,
+    }
     assert set(dropped) <= set(DROPPED_SEEDS)
     lines = TextWriter(Format.TEXT).write(folds.families(0)).splitlines()
     assert [line for line in lines if not line.startswith("#")] == [

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo as a whole: a job, the film that it names, the trace that both are in."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import yaml
 
-from tests.daemon import daemon, wait_until
+from tests.daemon import Daemon, Page, daemon, wait_until
 from tests.simulate.nodes import changed
 from tools.collecting import attributes_of, collecting
 
@@ -36,7 +38,11 @@ def test_a_trace_of_the_demo_leads_from_a_job_to_the_verdict_on_its_film(tmp_pat
 
         def good_and_bad() -> dict[str, tuple[str, str]] | None:
             found = verdicts()
-            return found if {"ok", "defective"} <= {v for _, v in found.values()} else None
+            # A job's own span may come in a later batch than its probe's.
+            whole = all(job != "None" for job, _ in found.values())
+            return (
+                found if whole and {"ok", "defective"} <= {v for _, v in found.values()} else None
+            )
 
         found = wait_until(good_and_bad, PATIENCE_SECONDS)
         for name, (job, verdict) in found.items():
@@ -54,32 +60,49 @@ def test_a_trace_of_the_demo_leads_from_a_job_to_the_verdict_on_its_film(tmp_pat
         assert page.value("veo_exporter_simulated") == 1
 
 
-def test_a_gpu_that_is_lost_is_told_by_an_xid_and_its_processes_have_made_up_names(
-    tmp_path: Path,
-) -> None:
-    happenings = [{"at": "12s", "what": "lose", "gpus": [3]}]
+@contextmanager
+def demo_that_loses_a_gpu(folder: Path, at_seconds: int) -> Iterator[Daemon | None]:
+    """Once that GPU was seen to be well; None if it was lost before that."""
+    happenings = [{"at": f"{at_seconds}s", "what": "lose", "gpus": [3]}]
     story = changed("busy", happenings=happenings, repeat_every=None)
-    scenario = tmp_path / "lost.yaml"
+    scenario = folder / f"lost-after-{at_seconds}.yaml"
     scenario.write_text(yaml.safe_dump(story.model_dump(mode="json")))
     # Not even by request are names read from this machine.
     command = ["demo", "--scenario", str(scenario), "--gpu.proc-root", "/proc"]
-    with daemon(command) as running:
+
+    def is_well(page: Page) -> bool:
         # Three roads: the sweep that lists processes, their names, and the events' registration.
-        running.wait_for(
-            lambda page: (
-                page.values("veo_gpu_processes", gpu="3") == [1]
-                and page.value("veo_gpu_processes", gpu="3", process="veo-engine") == 1
-                and page.value("veo_gpu_xid_errors_total", gpu="3", xid="79") == 0
-            )
+        return (
+            page.values("veo_gpu_processes", gpu="3") == [1]
+            and page.value("veo_gpu_processes", gpu="3", process="veo-engine") == 1
+            and page.value("veo_gpu_xid_errors_total", gpu="3", xid="79") == 0
         )
+
+    with daemon(command) as running:
+        page = running.wait_for(lambda page: is_well(page) or page.states().get("3") == "lost")
+        yield running if is_well(page) else None
+
+
+def test_a_gpu_that_is_lost_is_told_by_an_xid_and_its_processes_have_made_up_names(
+    tmp_path: Path,
+) -> None:
+    with (
+        demo_that_loses_a_gpu(tmp_path, at_seconds=12) as hurried,
+        # On a machine on which the demo has hardly begun by then: once more, with more time.
+        nullcontext(hurried)
+        if hurried
+        else demo_that_loses_a_gpu(tmp_path, at_seconds=90) as running,
+    ):
+        assert running, "it was not seen well before it was lost"
         page = running.wait_for(
             lambda page: (
                 page.value("veo_gpu_xid_errors_total", gpu="3", xid="79") == 1
                 and page.value("veo_gpu_state", gpu="3", state="lost") == 1
+                # Another road: what listens for events, made anew without the GPU that is lost.
+                and page.value("veo_exporter_event_source_up", event_source="nvml_events") == 1
             ),
-            PATIENCE_SECONDS,
+            2 * PATIENCE_SECONDS,
         )
         assert page.values("veo_gpu_processes", gpu="3") == []
         assert sum(page.values("veo_gpu_xid_errors_total")) == 1
         assert sum(page.values("veo_gpu_processes", process="veo-engine")) == 7
-        assert page.value("veo_exporter_event_source_up", event_source="nvml_events") == 1

@@ -107,7 +107,7 @@ def test_a_maker_tells_of_what_was_before_it_and_ends_when_told() -> None:
     maker = JobMaker(bodies.append)
     maker.start()
     wait_until(lambda: len({json.loads(body)["subject"] for body in bodies}) > len(STORIES))
-    assert maker.stop(5.0)
+    assert maker.stop(20.0)
     assert all("time" in json.loads(body) for body in bodies)
 
 
@@ -120,7 +120,7 @@ def told(maker: JobMaker, bodies: list[bytes], count: int) -> list[dict[str, Any
 
     maker.start()
     wait_until(lambda: len(ends()) >= count)
-    assert maker.stop(5.0)
+    assert maker.stop(20.0)
     return ends()
 
 

@@ -36,7 +36,7 @@ def test_each_second_has_its_own_samples_and_none_twice() -> None:
     assert reading.implausible == 0
     utilization = batch(reading, catalog.UTILIZATION)
     # At 6 Hz: the newest before was of 10 s, and each has its own sixth of a second.
-    assert [at - START for at, _ in utilization.rows] == [
+    assert [at - START for at in utilization.times_microseconds] == [
         10_166_667,
         10_333_333,
         10_500_000,
@@ -46,10 +46,12 @@ def test_each_second_has_its_own_samples_and_none_twice() -> None:
     ]
     assert utilization.since_microseconds - START == 10_000_000
     power = batch(reading, catalog.POWER)
-    assert [at - START for at, _ in power.rows] == list(range(10_100_000, 11_000_001, 100_000))
+    assert [at - START for at in power.times_microseconds] == list(
+        range(10_100_000, 11_000_001, 100_000)
+    )
     # Nothing newer, and that is no fault.
     again = sample(node, device)
-    assert batch(again, catalog.UTILIZATION).rows == ()
+    assert batch(again, catalog.UTILIZATION).values == ()
     assert again.failures == ()
 
 
@@ -60,18 +62,18 @@ def test_they_are_of_the_same_curve_as_the_plain_values() -> None:
         node.at(seconds)
         reading = sample(node, device)
         for signal in (catalog.UTILIZATION, catalog.MEMORY_COPY_UTILIZATION, catalog.POWER):
-            at, value = batch(reading, signal).rows[-1]
-            assert at - START == seconds * 1e6
-            assert value == reading.values[signal]
+            found = batch(reading, signal)
+            assert found.times_microseconds[-1] - START == seconds * 1e6
+            assert found.values[-1] == reading.values[signal]
 
 
 def test_the_oldest_make_room() -> None:
     node = begun("busy")
     node.at(100)
     reading = sample(node, node.device(0))
-    assert len(batch(reading, catalog.UTILIZATION).rows) == 100
+    assert len(batch(reading, catalog.UTILIZATION).values) == 100
     # Twelve seconds at 10 Hz.
-    assert len(batch(reading, catalog.POWER).rows) == 120
+    assert len(batch(reading, catalog.POWER).values) == 120
 
 
 def test_a_wall_clock_that_steps_takes_the_samples_with_it() -> None:
@@ -83,8 +85,8 @@ def test_a_wall_clock_that_steps_takes_the_samples_with_it() -> None:
     told = node.clock.unix_seconds
     node.clock.unix_seconds = lambda: told() + hour  # type: ignore[method-assign]
     node.at(11)
-    at, _ = batch(sample(node, device), catalog.UTILIZATION).rows[-1]
-    assert at - START == (hour + 11) * 1_000_000
+    found = batch(sample(node, device), catalog.UTILIZATION)
+    assert found.times_microseconds[-1] - START == (hour + 11) * 1_000_000
 
 
 def test_a_board_without_an_encoder_has_no_samples_of_one() -> None:
@@ -94,7 +96,7 @@ def test_a_board_without_an_encoder_has_no_samples_of_one() -> None:
     gaps = [signal for signal in GAPS.values() if signal in reading.missing]
     assert gaps == [GAPS[catalog.ENCODER_UTILIZATION]]
     assert reading.missing[gaps[0]] is WhyNot.NOT_SUPPORTED
-    assert len(batch(reading, catalog.DECODER_UTILIZATION).rows) == 100
+    assert len(batch(reading, catalog.DECODER_UTILIZATION).values) == 100
 
 
 def test_a_lost_gpu_and_a_kind_that_nobody_reads() -> None:

@@ -20,6 +20,7 @@ from veo_exporter.traces import Tracing, open_emitter, traces_url
 from veo_exporter.traces.sdk_log import MAX_REMEMBERED, SdkLog
 from veo_exporter.traces.tracing import SENT_AT_ONCE
 
+PATIENCE_SECONDS = 30.0
 BROKEN = "00-zz-01"
 UNSAMPLED = TRACEPARENT[:-2] + "02"
 
@@ -102,7 +103,7 @@ def test_a_trace_leaves_with_its_probe(receiver: Receiver) -> None:
     for stranger in (TRACEPARENT, BROKEN, "", None):
         room.probed(stranger, "/srv/videos/out.mp4", Report(), 1, 2)
     room.probed(parent, "/srv/videos/out.mp4", Report(), after(12), after(13))
-    room.stop(5.0)
+    room.stop(PATIENCE_SECONDS)
     assert sorted(receiver.names()) == [
         "probe_video",
         "process video_jobs",
@@ -123,7 +124,7 @@ def test_patience_and_the_end_let_traces_go_without_their_probes(receiver: Recei
     assert room.tick(30.0) is False
     room.probed(room.parent_of(a), "/a", UNREADABLE, 0, SECOND)
     room.probed(room.parent_of(b), "/b", UNREADABLE, 0, SECOND)
-    room.stop(5.0)
+    room.stop(PATIENCE_SECONDS)
     assert Counter(receiver.names())["process video_jobs"] == 2
     assert Counter(receiver.names())["probe_video"] == 1
 
@@ -137,7 +138,7 @@ def test_jobs_that_name_one_file_have_each_its_own_probe(receiver: Receiver) -> 
     # The same trace, and each job's verdict under its own span.
     room.probed(room.parent_of(a), "/out", UNREADABLE, 0, SECOND)
     room.probed(room.parent_of(b), "/out", Report(), 0, SECOND)
-    room.stop(5.0)
+    room.stop(PATIENCE_SECONDS)
     spans = receiver.spans()
     jobs = {
         span.span_id: value.value.string_value
@@ -160,7 +161,7 @@ def test_many_that_are_overdue_are_sent_a_few_at_a_time(receiver: Receiver) -> N
     for number in range(SENT_AT_ONCE + 1):
         room.finished(Job(job_id=str(number), stages=()), ["/out"], 0.0)
     assert [room.tick(29.9), room.tick(30.0), room.tick(30.0)] == [False, True, False]
-    room.stop(5.0)
+    room.stop(PATIENCE_SECONDS)
     assert counts == {"exported": SENT_AT_ONCE + 1}
 
 
@@ -188,7 +189,7 @@ def test_exemplars_lead_to_spans_that_will_be_there(receiver: Receiver) -> None:
     exemplar = room.exemplar(Job(traceparent=UNSAMPLED))
     assert exemplar is not None
     room.finished(Job(traceparent=UNSAMPLED), [], 0.0)
-    room.stop(5.0)
+    room.stop(PATIENCE_SECONDS)
     (_, request) = receiver.requests[0]
     (root,) = (
         span
@@ -205,7 +206,7 @@ def test_the_callers_decision_may_be_followed(receiver: Receiver) -> None:
     assert room.exemplar(Job(traceparent=TRACEPARENT)) is not None
     assert room.exemplar(Job()) is not None
     room.finished(Job(traceparent=UNSAMPLED), [], 0.0)
-    room.stop(5.0)
+    room.stop(PATIENCE_SECONDS)
     assert receiver.names() == []
 
 

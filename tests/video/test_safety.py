@@ -35,6 +35,12 @@ def probe_with(script: str, folder: Path, **limits: object) -> Probe:
     return Probe(ffprobe=Ffprobe(Limits(**limits), program))  # type: ignore[arg-type]
 
 
+def large(path: Path) -> None:
+    """A file for which there is a minute: others go first, and a busy machine has many of them."""
+    with path.open("wb") as film:
+        film.truncate(2 << 30)
+
+
 @pytest.fixture
 def confined(tmp_path: Path) -> Probe:
     (tmp_path / "out").mkdir()
@@ -184,15 +190,14 @@ def test_only_regular_files_are_opened(probe: Probe, tmp_path: Path) -> None:
 def test_an_ffprobe_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     film = tmp_path / "film.mp4"
     film.write_bytes(b"film")
-    probe = probe_with(
-        f"sleep 600 & echo $! > {tmp_path}/pid; wait", tmp_path, deadline_seconds=0.5
-    )
+    probe = probe_with(f"sleep 600 & echo $! > {tmp_path}/pid; wait", tmp_path, deadline_seconds=3)
     # Files may not be written, so the number of its child goes out by a FIFO.
     os.mkfifo(tmp_path / "pid")
     reader = os.open(tmp_path / "pid", os.O_RDONLY | os.O_NONBLOCK)
     begun = time.monotonic()
-    assert failure(probe.look_at(film)) == ("timeout", "took longer than 0.5 s")
-    assert time.monotonic() - begun < 5
+    assert failure(probe.look_at(film)) == ("timeout", "took longer than 3 s")
+    # Its child would have slept ten minutes.
+    assert time.monotonic() - begun < 60
     child = int(os.read(reader, 20))
     os.close(reader)
     deadline = time.monotonic() + 10
@@ -211,7 +216,7 @@ def test_an_ffprobe_that_closes_its_output_and_stays_is_ended(tmp_path: Path) ->
 
 
 def test_an_ffprobe_that_spins_is_ended_by_its_cpu_limit(tmp_path: Path) -> None:
-    (tmp_path / "film.mp4").write_bytes(b"film")
+    large(tmp_path / "film.mp4")
     # Lowered once more, or the deadline would come first.
     probe = probe_with("ulimit -St 1; while :; do :; done", tmp_path)
     kind, message = failure(probe.look_at(tmp_path / "film.mp4"))
@@ -250,7 +255,7 @@ def test_a_crash_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_limits_are_in_force_and_others_go_first(tmp_path: Path) -> None:
-    (tmp_path / "film.mp4").write_bytes(b"film")
+    large(tmp_path / "film.mp4")
     script = 'until [ "$(nice)" = 10 ]; do :; done; cat /proc/$$/limits; env'
     probe = probe_with(script, tmp_path, memory_bytes=1 << 29)
     said = bytearray()
@@ -258,14 +263,14 @@ def test_limits_are_in_force_and_others_go_first(tmp_path: Path) -> None:
         probe.ffprobe.run(entry, said.extend)
     limits = {line[:25].strip(): line[25:].split()[:2] for line in said.decode().splitlines()}
     assert limits["Max address space"] == [str(1 << 29)] * 2
-    assert limits["Max cpu time"] == ["5", "6"]
+    assert limits["Max cpu time"] == ["60", "61"]
     assert limits["Max file size"] == limits["Max core file size"] == ["0", "0"]
     assert limits["Max open files"] == ["64", "64"]
     assert not any("proxy" in name.lower() or name.startswith("VEO_") for name in limits)
 
 
-def test_a_memory_bomb_is_stopped_by_its_limit(films: dict[str, Path], tmp_path: Path) -> None:
-    (tmp_path / "film.mp4").write_bytes(b"film")
+def test_a_memory_bomb_is_stopped_by_its_limit(tmp_path: Path) -> None:
+    large(tmp_path / "film.mp4")
     script = "x=xxxxxxxx; while :; do x=$x$x; done"
     kind, _ = failure(
         probe_with(script, tmp_path, memory_bytes=1 << 28).look_at(tmp_path / "film.mp4")

@@ -3,7 +3,6 @@
 """Real folders."""
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +10,29 @@ from pathlib import Path
 import structlog.testing
 
 from tests.daemon import wait_until
-from veo_exporter.clock import SystemClock
+from veo_exporter.clock import Clock, SystemClock
 from veo_exporter.video.request import ProbeRequest
 from veo_exporter.video.watch import Folder, FolderWatch
 
 
+class HandClock:
+    """Goes when it is told to, and counts how often it was looked at."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.looks = 0
+
+    def monotonic_seconds(self) -> float:
+        self.looks += 1
+        return self.now
+
+    def unix_seconds(self) -> float:
+        return self.monotonic_seconds() + 1e9
+
+
 @contextmanager
 def watched(
-    path: Path, quiet_seconds: float = 0.3, **more: object
+    path: Path, quiet_seconds: float = 0.3, clock: Clock | None = None, **more: object
 ) -> Iterator[tuple[list[str], FolderWatch]]:
     """Names of the files that were handed on."""
     told: list[str] = []
@@ -28,7 +42,7 @@ def watched(
         told.append(str(request.path.relative_to(path)))
 
     folder = Folder(name="out", path=path, quiet_seconds=quiet_seconds, **more)  # type: ignore[arg-type]
-    watch = FolderWatch(folder, submit, SystemClock())
+    watch = FolderWatch(folder, submit, clock or SystemClock())
     watch.start()
     try:
         if path.exists():
@@ -48,14 +62,26 @@ def test_a_file_renamed_into_place_does_not_wait(tmp_path: Path) -> None:
 
 
 def test_a_file_that_grows_is_told_once_it_is_quiet(tmp_path: Path) -> None:
-    with watched(tmp_path, quiet_seconds=1) as (told, _):
+    clock = HandClock()
+
+    def wait_for_a_look() -> None:
+        # The second one from now on begins and ends after this.
+        looks = clock.looks
+        wait_until(lambda: clock.looks > looks + 1)
+
+    with watched(tmp_path, quiet_seconds=1, clock=clock) as (told, watch):
         with (tmp_path / "film.mp4").open("wb") as film:
-            begun = time.monotonic()
-            while time.monotonic() < begun + 2:
+            # Twice as long as it would have to be quiet.
+            for _ in range(5):
                 film.write(b"frame")
                 film.flush()
-                time.sleep(0.05)
+                wait_for_a_look()
+                assert watch.unsettled == (tmp_path / "film.mp4",)
+                clock.now += 0.5
                 assert told == []
+        wait_for_a_look()
+        assert told == []
+        clock.now += 0.5
         wait_until(lambda: told == ["film.mp4"])
 
 

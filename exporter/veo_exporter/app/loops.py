@@ -11,7 +11,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 Round = Callable[[], Awaitable[float]]
-"""Does what is due and gives the seconds until the next time."""
+"""Does what is due and gives how often it wants to, in seconds: the next time is within so long."""
 
 LOOP_NAMES: Final = ("jobs", "traces", "logs", "kernel")
 PAUSE_SECONDS: Final = 1.0
@@ -19,6 +19,12 @@ PAUSE_SECONDS: Final = 1.0
 FAILED: Final = "loop_round"
 DROPPED_SEEDS: Final = tuple((FAILED, name) for name in LOOP_NAMES)
 """What is dropped here, as (kind, reason): rounds that failed, by loop."""
+
+
+def seconds_to_beat(now_seconds: float, period_seconds: float) -> float:
+    """Until the next whole multiple of the period: loops of one period wake the process together, and
+    not each by itself. To wake it costs more than most rounds."""
+    return period_seconds - now_seconds % period_seconds if period_seconds > 0 else 0.0
 
 
 class Loops:
@@ -66,4 +72,4 @@ class Loops:
                 if failing:
                     log.info("rounds of our own succeed again", loop=name)
                 failing = False
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(seconds_to_beat(asyncio.get_running_loop().time(), seconds))

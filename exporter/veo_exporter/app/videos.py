@@ -8,10 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import structlog
+
 from veo_exporter.app.surroundings import Surroundings
 from veo_exporter.config import Video
 from veo_exporter.exposition import Source
-from veo_exporter.jobs import BadEvent, Event, EventFault, FinishedJob, JobLabels, OpaqueData
+from veo_exporter.jobs import (
+    BadEvent,
+    Event,
+    EventFault,
+    FinishedJob,
+    JobLabels,
+    OpaqueData,
+    is_elsewhere,
+    local_name,
+)
 from veo_exporter.video import (
     BacklogSource,
     BadReport,
@@ -32,12 +43,16 @@ from veo_exporter.video import (
     roots_of,
 )
 
+log = structlog.get_logger(__name__)
+
 WATCH_PATIENCE_SECONDS: Final = 5.0
 """A folder that is not there cannot be watched; who waits for that waits no longer."""
 _FILE: Final = "video_file"
+_ELSEWHERE: Final = "elsewhere"
 _LABEL: Final = "video_label"
 DROPPED_SEEDS: Final = (
     *((_FILE, reason.value) for reason in Unprobed),
+    (_FILE, _ELSEWHERE),
     *((_LABEL, label) for label in ("source", "engine", "variant", "profile", "origin")),
 )
 """What is dropped here, as (kind, reason)."""
@@ -52,6 +67,8 @@ class Videos:
     def __init__(self, settings: Video, around: Surroundings, on_probed: OnProbed) -> None:
         self.enabled = settings.enabled
         self._watching = around.watching
+        self._drop = around.drop
+        self._told_of_elsewhere = False
         self._on_probed = on_probed
         self._clock = around.clock
         self._posted = PostedFiles()
@@ -115,7 +132,20 @@ class Videos:
             now = round(self._clock.unix_seconds() * 1e9)
             self._on_probed(request, report, now, now)
             return
+        if is_elsewhere(str(request.path)):
+            self._leave_elsewhere(job_id)
+            return
         self._prober.submit(request)
+
+    def _leave_elsewhere(self, job_id: str) -> None:
+        self._drop(_FILE, _ELSEWHERE, 1)
+        if not self._told_of_elsewhere:
+            self._told_of_elsewhere = True
+            log.warning(
+                "an output is no file of this machine and is not probed here; further ones are counted: probe "
+                "it where it lies and post the report as veo.video.probed",
+                job=job_id,
+            )
 
     def take_posted(self, event: Event, labels: JobLabels | None) -> None:
         """Count a report that somebody else made; it is part of its job's trace. Raises BadEvent."""
@@ -170,5 +200,5 @@ def requests_of(job: FinishedJob, labels: JobLabels, parent: str | None) -> list
             profile=labels.profile,
             parent=parent,
         )
-        for path in dict.fromkeys(output.path for output in job.outputs if output.path)
+        for path in dict.fromkeys(local_name(output.path) for output in job.outputs if output.path)
     ]

@@ -50,8 +50,8 @@ DROPPED: Final = MetricSpec(
     (
         Label(
             "kind",
-            "what was dropped: an event, a log line, a video file, a span, a request, a label value, a row of a pod, "
-            "the name of a process, a round of the exporter's own loops",
+            "what was dropped: an event, a field of one, a log line, a video file, a span, a request, a label value, "
+            "a row of a pod, the name of a process, a round of the exporter's own loops",
             "25",
         ),
         Label("reason", "why", "a closed set for each kind"),

@@ -17,7 +17,7 @@ from veo_exporter.cli.findings import Finding, Grade
 from veo_exporter.cli.kernel_finding import kernel_log
 from veo_exporter.cli.kubelet_finding import kubelet
 from veo_exporter.config import Settings, load_settings
-from veo_exporter.gpu import pci_functions
+from veo_exporter.gpu import PciBus
 
 PROGRAM_PATIENCE_SECONDS: Final = 10.0
 DEVICE_FOLDER: Final = Path("/dev")
@@ -51,7 +51,7 @@ def pci_bus(settings: Settings) -> Iterator[Finding]:
     """What the bus holds, whatever NVML says."""
     if not settings.gpu.enabled:
         return
-    functions = pci_functions(settings.gpu.sysfs_root)
+    functions = PciBus(settings.gpu.sysfs_root).functions()
     if functions is None:
         yield Finding(
             Grade.WARNING,

@@ -8,7 +8,7 @@ from typing import Final
 from veo_exporter.cli.findings import Finding, Grade
 from veo_exporter.clock import SystemClock
 from veo_exporter.config import Settings
-from veo_exporter.gpu import DriverReport, GpuReport, inspect_driver, load_library, pci_functions
+from veo_exporter.gpu import DriverReport, GpuReport, PciBus, inspect_driver, load_library
 
 DRIVER_PATIENCE_SECONDS: Final = 15.0
 NAMES_SHOWN: Final = 3
@@ -31,7 +31,7 @@ def driver(
         yield Finding(Grade.BAD, "NVML", report.fault_name, report.fault)
         return
     yield Finding(Grade.GOOD, "NVML", f"driver {report.driver_version}, {len(report.gpus)} GPUs")
-    functions = pci_functions(settings.gpu.sysfs_root) or frozenset()
+    functions = PciBus(settings.gpu.sysfs_root).functions() or frozenset()
     left_over = sorted(functions - {gpu.pci_bus_id for gpu in report.gpus})
     unread = [gpu.index for gpu in report.gpus if not gpu.pci_bus_id]
     # NVML lists in the order of the bus, so what is left over on both sides belongs together.

@@ -19,7 +19,7 @@ from veo_exporter.cli.log_output import set_up_logging
 from veo_exporter.clock import SystemClock
 from veo_exporter.config import Settings, load_settings
 from veo_exporter.errors import BadConfig
-from veo_exporter.gpu import load_library, look_at_nodes, pci_functions
+from veo_exporter.gpu import PciBus, load_library, look_at_nodes
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ def serve(config_file: Path | None, flags: Flags) -> int:
     settings = read_settings()
     hardware = Hardware(
         load_library=load_library,
-        pci_functions=partial(pci_functions, settings.gpu.sysfs_root),
+        pci_functions=PciBus(settings.gpu.sysfs_root).functions,
         simulated=False,
         look_at_nodes=partial(look_at_nodes, settings.gpu.device_root),
     )

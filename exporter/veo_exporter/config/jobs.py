@@ -158,7 +158,7 @@ class Logs(Section):
         65_536,
         ge=256,
         le=1 << 20,
-        description="A longer line is cut here, and the rest of it dropped.",
+        description="A longer line is cut in its middle: its beginning and its end are kept, so many bytes together.",
     )
     max_read_bytes: int = Field(
         4 << 20,

@@ -31,7 +31,7 @@ from veo_exporter.gpu.life import LifeSource
 from veo_exporter.gpu.memory import AddressMemory
 from veo_exporter.gpu.nodes import Nodes, look_at_nodes
 from veo_exporter.gpu.nvml import load_library
-from veo_exporter.gpu.presence import pci_functions
+from veo_exporter.gpu.presence import PciBus
 from veo_exporter.gpu.process_names import NameLimits, ProcessNames
 from veo_exporter.gpu.processes import NAMES_DROPPED as PROCESS_NAMES_DROPPED
 from veo_exporter.gpu.processes import ProcessSurveys
@@ -66,6 +66,7 @@ __all__ = [
     "LifeSource",
     "NameLimits",
     "Nodes",
+    "PciBus",
     "ProcessNames",
     "ProcessSurveys",
     "Road",
@@ -83,6 +84,5 @@ __all__ = [
     "inspect_driver",
     "load_library",
     "look_at_nodes",
-    "pci_functions",
     "withdrawn_groups",
 ]

@@ -3,22 +3,26 @@
 """What all samples of one GPU come to. Sessions come and go; this stays with the GPU."""
 
 import threading
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from veo_exporter.catalog import MetricSpec
 from veo_exporter.catalog.gpu import UTILIZATION, WINDOWS
 from veo_exporter.catalog.gpu_samples import BUSY, BUSY_FROM_RATIO, HISTOGRAMS
-from veo_exporter.gpu.fold import SignalFold
+from veo_exporter.gpu.fold import SignalFold, Taking
 from veo_exporter.gpu.histogram import TimeHistogram
 from veo_exporter.gpu.readings import Cadence, Raw, Reading, Sampled, Signal, Statistics, Summed
 from veo_exporter.gpu.throttle import IDLE, ThrottleClock
 from veo_exporter.gpu.window import TrailingWindow
 
-MAX_UNFOLDED_READINGS: Final = 12
+MAX_UNFOLDED_READINGS: Final = 32
 """So many wait until somebody looks. Folded in one go they cost a third of what they do one by one, each
-with cold caches; more of them, with some sixty samples each, are memory."""
+with cold caches."""
+MAX_UNFOLDED_BATCHES: Final = 16
+"""Likewise of readings with what the driver's buffers had, some sixty samples each: more are memory, and a
+scrape each fifteen seconds finds fewer."""
 _ENGINES: Final = tuple(signal for signal in BUSY if signal not in WINDOWS)
 """Signals of the full sweep that are summed up over time."""
 
@@ -69,7 +73,8 @@ class SampleAccount:
                 return
             # Up to fifty times a second, and looked at every few seconds.
             self._unfolded.append(reading)
-            if len(self._unfolded) >= MAX_UNFOLDED_READINGS:
+            most = MAX_UNFOLDED_BATCHES if reading.samples else MAX_UNFOLDED_READINGS
+            if len(self._unfolded) >= most:
                 self._settle()
 
     def settle(self) -> None:
@@ -104,22 +109,31 @@ class SampleAccount:
         buffered = {signal for reading in readings for signal in reading.samples or ()}
         times = [reading.finished_monotonic_seconds for reading in readings]
         for signal in signals:
-            values = [] if signal in buffered else [r.values.get(signal) for r in readings]
-            if values and None not in values:
+            if signal in buffered:
+                self._fold_buffered(signal, readings)
+                continue
+            values = [reading.values.get(signal) for reading in readings]
+            if None not in values:
                 fold = self._fold_of(signal)
                 fold.add(times, values, readings[-1].finished_unix_seconds)  # type: ignore[arg-type]
             else:
-                # From the driver's buffers; or few boards do not tell it each time.
+                # Few boards do not tell it each time.
                 self._fold_one_by_one(signal, readings)
 
-    def _fold_one_by_one(self, signal: MetricSpec, readings: Sequence[Reading]) -> None:
+    def _fold_buffered(self, signal: MetricSpec, readings: Sequence[Reading]) -> None:
+        """Fold what the driver's buffers had, each stretch of readings that have one in one go."""
+        for has_batch, stretch in groupby(
+            readings, lambda reading: bool(reading.samples) and signal in (reading.samples or ())
+        ):
+            if has_batch:
+                self._fold_of(signal).take(_takings(signal, stretch))
+            else:
+                self._fold_one_by_one(signal, stretch)
+
+    def _fold_one_by_one(self, signal: MetricSpec, readings: Iterable[Reading]) -> None:
         for reading in readings:
-            at, unix = reading.finished_monotonic_seconds, reading.finished_unix_seconds
-            batch = reading.samples.get(signal) if reading.samples else None
-            value = reading.values.get(signal)
-            if batch is not None:
-                self._fold_of(signal).take(batch, value, at, unix)
-            elif value is not None:
+            if (value := reading.values.get(signal)) is not None:
+                at, unix = reading.finished_monotonic_seconds, reading.finished_unix_seconds
                 self._fold_of(signal).add((at,), (value,), unix)
 
     def _fold_of(self, signal: MetricSpec) -> SignalFold:
@@ -186,4 +200,15 @@ class SampleAccount:
             gaps={
                 signal: fold.gaps for signal, fold in self._folds.items() if fold.gaps is not None
             },
+        )
+
+
+def _takings(signal: MetricSpec, readings: Iterable[Reading]) -> Iterator[Taking]:
+    for reading in readings:
+        assert reading.samples is not None  # noqa: S101, only those with a batch come here
+        yield Taking(
+            reading.samples[signal],
+            reading.values.get(signal),
+            reading.finished_monotonic_seconds,
+            reading.finished_unix_seconds,
         )

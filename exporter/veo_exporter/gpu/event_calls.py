@@ -14,8 +14,9 @@ from veo_exporter.gpu.nvml import Flight, Line, NvmlError
 from veo_exporter.gpu.readings import CallsElsewhere, OverdueCall
 
 CALL_DEADLINE_SECONDS: Final = 10.0
-WAIT_MILLISECONDS: Final = 400
-"""So long the sampler may have to wait for the set to be given back; a few wake-ups a second."""
+WAIT_MILLISECONDS: Final = 600
+"""So long the sampler may have to wait for the set to be given back, less than it has for
+that; and so often the process wakes up for nothing."""
 
 
 def is_overdue(flight: Flight, now_monotonic_seconds: float) -> bool:

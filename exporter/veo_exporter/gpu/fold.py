@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The samples of one signal, folded once for whoever asks: window, integral, histogram."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from operator import mul
-from typing import Final
+from typing import Final, NamedTuple
 
 from veo_exporter.gpu.histogram import TimeHistogram
 from veo_exporter.gpu.readings import SampleBatch
@@ -13,8 +14,19 @@ from veo_exporter.gpu.window import TrailingWindow
 
 CLOCK_STEP_SECONDS: Final = 0.25
 """The wall clock is corrected by less than a thousandth of the time; more at once is a step."""
+FIRST_SAMPLE_SECONDS: Final = 1.0
+"""A buffer's newest sample is no older when it is first read: if it seems so, the wall clock was just set."""
 GAP_STEPS: Final = 3
 """A buffer that begins so many of its own steps after what was read last has lost samples."""
+
+
+class Taking(NamedTuple):
+    """What a reading has of one signal: the driver's buffer, and the reading's own value and times."""
+
+    batch: SampleBatch
+    value: float | None
+    monotonic_seconds: float
+    unix_seconds: float
 
 
 class SignalFold:
@@ -46,6 +58,9 @@ class SignalFold:
         self._offset: float | None = None
         self._step_microseconds: int | None = None
         self._buffered_at: float | None = None
+        # Rows of the driver's buffer that were taken and are not yet folded; empty between calls.
+        self._times: list[float] = []
+        self._values: list[float] = []
 
     @property
     def integral(self) -> float:
@@ -59,57 +74,77 @@ class SignalFold:
         self._offset = unix_seconds - times[-1]
         self._buffered_at = None
 
-    def take(
-        self,
-        batch: SampleBatch,
-        value: float | None,
-        monotonic_seconds: float,
-        unix_seconds: float,
-    ) -> None:
-        """Take in what the driver's buffer had, at the time of a reading; where it gives nothing for longer
+    def take(self, takings: Iterable[Taking]) -> None:
+        """Take in what the driver's buffer had at the times of readings; where it gives nothing for longer
         than the longest step, the reading's own value."""
+        for taking in takings:
+            self._accept(taking)
+        self._fold_accepted()
+
+    def _accept(self, taking: Taking) -> None:
+        batch, value, monotonic_seconds, unix_seconds = taking
         offset = unix_seconds - monotonic_seconds
-        rows = batch.rows
+        times, values = batch.times_microseconds, batch.values
         if self._offset is not None and abs(offset - self._offset) > CLOCK_STEP_SECONDS:
             # What the driver names by the clock of before cannot be told from what came after.
-            rows = ()
+            times = values = ()
+            self._fold_accepted()
             self._newest_microseconds = int(unix_seconds * 1e6)
             if self._buffered_at is not None:
                 self.gaps = (self.gaps or 0) + 1
                 self._at = self._buffered_at = monotonic_seconds
-        elif rows and rows[0][0] <= self._newest_microseconds:
+        elif times and times[0] <= self._newest_microseconds:
             # Another session gives again what was read in an earlier one.
-            rows = tuple([row for row in rows if row[0] > self._newest_microseconds])
-        if rows:
-            self._take_rows(rows, batch.since_microseconds, offset)
+            old = bisect_right(times, self._newest_microseconds)
+            times, values = times[old:], values[old:]
+        if times:
+            self._accept_samples(times, values, taking)
             self._buffered_at = monotonic_seconds
         silent = self._buffered_at is None or (
             monotonic_seconds - self._buffered_at > self.longest_step_seconds
         )
         if silent and value is not None:
+            self._fold_accepted()
             self.add((monotonic_seconds,), (value,), unix_seconds)
         self._offset = offset
 
-    def _take_rows(self, rows: Sequence[tuple[int, float]], since: int, offset: float) -> None:
+    def _accept_samples(
+        self, driver_times: Sequence[int], values: Sequence[float], taking: Taking
+    ) -> None:
+        offset = taking.unix_seconds - taking.monotonic_seconds
         self.gaps = self.gaps or 0
-        if since and self._newest_microseconds:
-            self._judge_gap(rows)
-        if self._at is None:
+        if taking.batch.since_microseconds and self._newest_microseconds:
+            self._judge_gap(driver_times)
+        if self._at is None and not self._times:
             # What was before we first looked is not ours to count.
-            rows = rows[-1:]
-        times = [row[0] / 1e6 - offset for row in rows]
-        self._fold(times, [row[1] for row in rows])
-        self._newest_microseconds = rows[-1][0]
+            values = values[-1:]
+            first = driver_times[-1] / 1e6 - offset
+            times = [max(first, taking.monotonic_seconds - FIRST_SAMPLE_SECONDS)]
+        else:
+            times = [at / 1e6 - offset for at in driver_times]
+        if self._times and times[0] < (last := self._times[-1]):
+            # The wall clock is being corrected: a little is no step.
+            times = [max(at, last) for at in times]
+        self._times += times
+        self._values += values
+        self._newest_microseconds = driver_times[-1]
 
-    def _judge_gap(self, rows: Sequence[tuple[int, float]]) -> None:
-        if len(rows) > 1:
-            self._step_microseconds = (rows[-1][0] - rows[0][0]) // (len(rows) - 1)
+    def _fold_accepted(self) -> None:
+        """All in one go: in a second come a few samples of each signal, and to fold them costs what it
+        costs to fold those of ten seconds."""
+        if self._times:
+            self._fold(self._times, self._values)
+            self._times, self._values = [], []
+
+    def _judge_gap(self, times: Sequence[int]) -> None:
+        if len(times) > 1:
+            self._step_microseconds = (times[-1] - times[0]) // (len(times) - 1)
         usual = self._step_microseconds
-        missing = rows[0][0] - self._newest_microseconds
+        missing = times[0] - self._newest_microseconds
         if not usual or missing <= GAP_STEPS * usual:
             return
         # Few come here: a buffer that is not filled evenly is judged by its own longest step.
-        longest = max((later[0] - sooner[0] for sooner, later in pairwise(rows)), default=usual)
+        longest = max((later - sooner for sooner, later in pairwise(times)), default=usual)
         if missing > GAP_STEPS * longest:
             self.gaps = (self.gaps or 0) + 1
 

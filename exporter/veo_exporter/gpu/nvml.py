@@ -117,6 +117,6 @@ def load_library() -> Any:
     """The bindings of nvidia-ml-py. They find libnvidia-ml.so.1 when the driver is opened."""
     import pynvml
 
-    from veo_exporter.gpu.field_values import Bindings
+    from veo_exporter.gpu.bindings import Bindings
 
     return Bindings(pynvml)

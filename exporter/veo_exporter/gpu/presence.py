@@ -10,26 +10,46 @@ _ADDRESS: Final = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _DISPLAY_CONTROLLER: Final = "0x03"
 
 
-def pci_functions(sysfs_root: Path) -> frozenset[str] | None:
-    """PCI addresses of the display controllers that are bound to the nvidia driver.
+class PciBus:
+    """The nvidia driver's part of sysfs, looked at again and again by one thread."""
 
-    Empty where the driver is not loaded; None where sysfs cannot be read, so that nothing is known.
-    """
-    folder = sysfs_root / "bus/pci/drivers/nvidia"
-    try:
-        addresses = [entry.name for entry in folder.iterdir() if _ADDRESS.fullmatch(entry.name)]
-    except FileNotFoundError:
-        return frozenset() if sysfs_root.joinpath("bus").is_dir() else None
-    except OSError:
-        return None
-    return frozenset(address for address in addresses if _is_display(folder / address / "class"))
+    def __init__(self, sysfs_root: Path) -> None:
+        self._bus = sysfs_root / "bus"
+        self._driver = self._bus / "pci/drivers/nvidia"
+        # What a function is does not change while it is there: its file is read once.
+        self._is_display: dict[str, bool] = {}
 
+    def functions(self) -> frozenset[str] | None:
+        """PCI addresses of the display controllers that are bound to the driver.
 
-def _is_display(path: Path) -> bool:
-    try:
-        return path.read_text().startswith(_DISPLAY_CONTROLLER)
-    except OSError:
-        # A function on its way off the bus: it was here, and it should be.
+        Empty where the driver is not loaded; None where sysfs cannot be read, so that nothing is known.
+        """
+        try:
+            names = [entry.name for entry in self._driver.iterdir()]
+        except FileNotFoundError:
+            return frozenset() if self._bus.is_dir() else None
+        except OSError:
+            return None
+        addresses = [name for name in names if _ADDRESS.fullmatch(name)]
+        self._is_display = {
+            address: self._is_display[address]
+            for address in addresses
+            if address in self._is_display or self._look_up(address)
+        }
+        return frozenset(
+            # One without a class is on its way off the bus: it was here, and it should be.
+            address
+            for address in addresses
+            if self._is_display.get(address, True)
+        )
+
+    def _look_up(self, address: str) -> bool:
+        """Learn what a function is; False if it does not say."""
+        try:
+            function_class = (self._driver / address / "class").read_text()
+        except OSError:
+            return False
+        self._is_display[address] = function_class.startswith(_DISPLAY_CONTROLLER)
         return True
 
 

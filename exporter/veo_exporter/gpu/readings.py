@@ -22,13 +22,16 @@ class Cadence(Enum):
     FULL = "gpu_full"
     STATIC = "gpu_static"
 
+    # Enum's own is a Python function, and what is kept of a GPU is kept by cadence.
+    __hash__ = object.__hash__
+
 
 class Raw(Enum):
     """Signals that are no metric themselves; the value is the metric that is made of them."""
 
     CLOCK_EVENT_REASONS = THROTTLE_SECONDS.name
 
-    # Enum's own is a Python function, and readings are keyed by signals.
+    # As above: readings are keyed by signals.
     __hash__ = object.__hash__
 
 
@@ -129,8 +132,9 @@ class SampleBatch(NamedTuple):
 
     since_microseconds: int
     """The driver's time of the newest sample read before; 0 if none was in this session."""
-    rows: tuple[tuple[int, float], ...]
-    """The driver's time (wall clock) and the value, in the order of time."""
+    times_microseconds: tuple[int, ...] = ()
+    """By the driver's clock, the wall clock; in order."""
+    values: tuple[float, ...] = ()
 
 
 class Reading(NamedTuple):

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The driver's own buffers of samples: what happened since they were last read."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from ctypes import addressof, string_at
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from math import isfinite
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
 from veo_exporter.catalog import MetricSpec, Series
 from veo_exporter.catalog import gpu as catalog
@@ -113,7 +113,7 @@ def read_samples(
                 )
             if meaning is Meaning.GPU_ILL:
                 code = error.code
-            batch, unbelievable = SampleBatch(0, ()), 0
+            batch, unbelievable = SampleBatch(0), 0
         batches[buffer.signal] = batch
         implausible += unbelievable
     return reading._replace(
@@ -140,42 +140,33 @@ def _read_buffer(
         if error.code != ReturnCode.NOT_FOUND:
             raise
         # Nothing newer.
-        return SampleBatch(since, ()), 0
+        return SampleBatch(since), 0
     now_microseconds = int(clock.unix_seconds() * 1e6)
     after = max(since, now_microseconds - REACH_MICROSECONDS)
     until = now_microseconds + FUTURE_MICROSECONDS
-    (low, high), convert = buffer.limits, buffer.convert
     try:
-        believed = [
-            (at, value)
-            for at, number in _unpack(_ROWS[value_type], raw)
-            if after < at <= until and low <= (value := convert(number)) <= high
-        ]
-        unbelievable = 0
-        if len(believed) < len(raw):
-            # Seldom: which of them were not for us, and which cannot be true.
-            rows = rows_between(_unpack(_ROWS[value_type], raw), after, until)
-            unbelievable = len(rows) - len(believed)
-        else:
-            rows = believed
+        rows = list(_ROWS[value_type].iter_unpack(raw))
     except Exception as error:
         # A type of value that no header names, or rows that are none.
         raise NvmlError(FUNCTION, UNREADABLE, repr(error)) from error
-    believed.sort()
-    if rows:
-        seen[buffer.kind] = rows[-1][0]
-    return SampleBatch(since, tuple(believed)), unbelievable
+    rows.sort()
+    if rows and not after < rows[0][0] <= rows[-1][0] <= until:
+        rows = rows_between(rows, after, until)
+    if not rows:
+        return SampleBatch(since), 0
+    (low, high), convert = buffer.limits, buffer.convert
+    times, numbers = zip(*rows, strict=True)
+    values = tuple(map(convert, numbers))
+    seen[buffer.kind] = times[-1]
+    # A sum that is no number has one that is none in it: no comparison would tell.
+    if low <= min(values) and max(values) <= high and isfinite(sum(values)):
+        return SampleBatch(since, times, values), 0
+    believed = [pair for pair in zip(times, values, strict=True) if low <= pair[1] <= high]
+    times, values = zip(*believed, strict=True) if believed else ((), ())
+    return SampleBatch(since, times, values), len(rows) - len(believed)
 
 
-def _unpack(row: Struct, raw: Sequence[Any]) -> Iterable[tuple[int, float]]:
-    """What the bindings give are the elements of one array; each one's attributes cost more than all
-    else that is done with it."""
-    if not raw:
-        return ()
-    return row.iter_unpack(string_at(addressof(raw[0]), row.size * len(raw)))
-
-
-def _ask(line: Line, device: Device, kind: int, since_microseconds: int) -> tuple[int, list[Any]]:
+def _ask(line: Line, device: Device, kind: int, since_microseconds: int) -> tuple[int, bytes]:
     for _ in range(MAX_ATTEMPTS - 1):
         try:
             return line.call(FUNCTION, device.handle, kind, since_microseconds)  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
 
@@ -50,8 +51,7 @@ class Closed:
     sessions: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(NamedTuple):
     """A GPU's reading; `everything` if also what is known to be missing was asked for."""
 
     device: Device

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bodies to JSON. What is no JSON in one event of many costs that one.
 
-A NaN, half a surrogate pair, bytes that are no UTF-8 or a number without end spoil a value and leave
-no doubt where it stops; a missing brace does, and costs the body.
+A NaN, half a surrogate pair or bytes that are no UTF-8 spoil a value, a comma too many or a number as 01
+the object around it, and leave no doubt where it stops; a missing brace does, and costs the body.
 """
 
 import base64
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
+from veo_exporter.jobs.elements import Bad, NoElements, split_elements
 from veo_exporter.jobs.faults import BadBody, BadEvent, EventFault
 
 _MOST_DIGITS: Final = 1000
@@ -30,16 +31,23 @@ class Spoilt:
     event_id: str = ""
 
 
-def parse_document(body: bytes) -> Any:
+def parse_document(body: bytes, max_events: int) -> Any:
     """What a body says; in an array, Spoilt for each part that is no JSON. Raises BadBody."""
+    try:
+        document = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        return _parse_leniently(body, max_events, f"not JSON: {error}")
+    if isinstance(document, list) and len(document) > max_events:
+        raise _too_many(str(len(document)), max_events)
+    return document
+
+
+def parse_data(body: bytes) -> Any:
+    """What a body says that is the data of one event. Raises BadBody."""
     try:
         return from_json(body, allow_inf_nan=False)
     except ValueError as error:
-        message = f"not JSON: {error}"
-    document = _parse_leniently(body, message)
-    if not isinstance(document, list):
-        raise BadBody(EventFault.NOT_JSON, message)
-    return [_sound(part) for part in document]
+        raise BadBody(EventFault.NOT_JSON, f"not JSON: {error}") from None
 
 
 def decode_data(encoded: str) -> dict[str, Any]:
@@ -55,13 +63,30 @@ def decode_data(encoded: str) -> dict[str, Any]:
     return found
 
 
-def _parse_leniently(body: bytes, message: str) -> Any:
+def _parse_leniently(body: bytes, max_events: int, message: str) -> list[Any]:
+    """The parts of an array, each by itself; only what is no array at all is refused whole."""
+    # Bytes that are no UTF-8 become halves of surrogate pairs, and are found with those.
+    text = body.decode("utf-8", "surrogateescape")
+    parts: list[Any] = []
     try:
-        # Bytes that are no UTF-8 become halves of surrogate pairs, and are found with those.
-        text = body.decode("utf-8", "surrogateescape")
-        return json.loads(text, parse_constant=_no_number, parse_int=_whole, parse_float=_real)
-    except (ValueError, RecursionError):
+        for part in split_elements(text, _DECODER):
+            if len(parts) == max_events:
+                raise _too_many(f"more than {max_events}", max_events)
+            parts.append(_spoilt(part) if isinstance(part, Bad) else _sound(part))
+    except NoElements:
         raise BadBody(EventFault.NOT_JSON, message) from None
+    return parts
+
+
+def _too_many(count: str, max_events: int) -> BadBody:
+    return BadBody(
+        EventFault.TOO_MANY,
+        f"{count} events at once, and {max_events} are taken: send them in parts",
+    )
+
+
+def _spoilt(bad: Bad) -> Spoilt:
+    return Spoilt(f"not JSON: {bad.message}", "" if _has_surrogate(bad.name) else bad.name)
 
 
 def _no_number(word: str) -> Spoilt:
@@ -74,6 +99,9 @@ def _whole(digits: str) -> int | Spoilt:
 
 def _real(digits: str) -> float | Spoilt:
     return float(digits) if math.isfinite(float(digits)) else Spoilt("a number is out of range")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_number, parse_int=_whole, parse_float=_real)
 
 
 def _sound(part: Any) -> Any:

@@ -22,14 +22,14 @@ def end_of(data: FinishedData, event: Event) -> End:
     """The end as its event tells it."""
     error = data.error
     code = "" if error is None or error.code is None else str(error.code)[:100]
-    message = "" if error is None else error.message
+    message = "" if error is None else error.message or ""
     return End(
         _cause(data, code, message),
         event.unix_nanoseconds,
-        tuple(OutputFile(output.path, output.bytes) for output in data.outputs or ()),
-        data.filtered_count,
+        tuple(OutputFile(output.path or "", output.bytes) for output in data.outputs or ()),
+        data.filtered_count or 0,
         code,
-        (message or data.reason)[:MAX_MESSAGE_CHARS],
+        (message or data.reason or "")[:MAX_MESSAGE_CHARS],
         data.stage,
         data.frame,
         data.gpu_memory_peak_bytes,
@@ -43,7 +43,7 @@ def _cause(data: FinishedData, code: str, message: str) -> Cause:
             return cause_of(Reason.CONTENT_FILTERED)
         if all(output.bytes == 0 for output in data.outputs):
             return cause_of(Reason.EMPTY_OUTPUT)
-    return judge_end(data.outcome, data.reason, code, message)
+    return judge_end(data.outcome, data.reason or "", code, message)
 
 
 def finish(job: Job, end: End) -> FinishedJob:

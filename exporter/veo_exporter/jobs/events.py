@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bytes to events: CloudEvents 1.0 in JSON, one, several or in HTTP's headers.
 
-Each event is judged by itself: what is wrong with one costs that one, and is said of it.
+Each event is judged by itself: what is wrong with one costs that one, and is said of it. So is each
+field of it: one that may be missing is left out if it is bad, and the event is taken without it.
 """
 
 import re
@@ -11,19 +12,26 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import unquote
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from veo_client.vocabulary import EventType
-from veo_exporter.jobs.documents import Spoilt, decode_data, parse_document
+from veo_exporter.jobs.documents import Spoilt, decode_data, parse_data, parse_document
 from veo_exporter.jobs.faults import (
-    BadBody,
     BadEvent,
     EventFault,
     Refused,
     fault_of,
     sentences,
 )
-from veo_exporter.jobs.payload import DATA_OF, Data, OpaqueData, StageData, unix_nanoseconds
+from veo_exporter.jobs.omissions import Flaw, Omission, Unreadable, read_leniently
+from veo_exporter.jobs.payload import (
+    DATA_OF,
+    BeforeEpoch,
+    Data,
+    OpaqueData,
+    StageData,
+    unix_nanoseconds,
+)
 
 MAX_AGE_NANOSECONDS: Final = 30 * 86400 * 1_000_000_000
 """Of a posted event, whose sender is told. A line of a log is news whatever its stamp: it was just
@@ -63,6 +71,8 @@ class Event:
     """A line's stamp could not be believed, and it happened when it came."""
     index: int = 0
     """Where it stood in its body."""
+    omissions: tuple[Omission, ...] = ()
+    """What was bad in it, and left out."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -90,7 +100,7 @@ class _Envelope(BaseModel):
     id: Annotated[str, Field(min_length=1, max_length=200)]
     source: Annotated[str, Field(min_length=1, max_length=500)]
     type: Annotated[str, Field(max_length=200)]
-    subject: Annotated[str, Field(max_length=200)] = ""
+    subject: Annotated[str, Field(max_length=200)] | None = None
     time: Annotated[str, Field(max_length=100)] | None = None
     traceparent: Annotated[str, AfterValidator(_cut)] | None = None
     tracestate: Annotated[str, AfterValidator(_cut)] | None = None
@@ -98,16 +108,17 @@ class _Envelope(BaseModel):
     data_base64: str | None = None
 
 
+_MAY_LACK: Final[dict[type[BaseModel], frozenset[str]]] = {
+    model: frozenset(name for name, field in model.model_fields.items() if not field.is_required())
+    for model in DATA_OF.values()
+} | {_Envelope: frozenset({"time", "traceparent", "tracestate"})}
+"""What costs itself alone if it is bad. Of an event's attributes not those that say whose it is."""
+
+
 def parse_structured(body: bytes, received: Moment, max_events: int) -> Parsed:
     """The event of a body, or those of an array of them. Raises BadBody."""
-    document = parse_document(body)
-    written = document if isinstance(document, list) else [document]
-    if len(written) > max_events:
-        raise BadBody(
-            EventFault.TOO_MANY,
-            f"{len(written)} events at once, and {max_events} are taken: send them in parts",
-        )
-    return _parse_all(written, received)
+    document = parse_document(body, max_events)
+    return _parse_all(document if isinstance(document, list) else [document], received)
 
 
 def parse_binary(headers: Mapping[str, str], body: bytes, received: Moment) -> Parsed:
@@ -120,7 +131,7 @@ def parse_binary(headers: Mapping[str, str], body: bytes, received: Moment) -> P
         }
     except BadEvent as error:
         return Parsed((), (Refused(0, "", error.fault, str(error)),))
-    data = {"data": parse_document(body)} if body else {}
+    data = {"data": parse_data(body)} if body else {}
     return _parse_all([attributes | data], received)
 
 
@@ -163,9 +174,9 @@ def parse_event(
 
 def _parse(written: object, received: Moment, *, index: int, anonymous: bool) -> Event:
     try:
-        envelope = _Envelope.model_validate(written)
-    except ValidationError as error:
-        raise BadEvent(EventFault.NOT_AN_EVENT, sentences(error, "")) from None
+        envelope, omissions = read_leniently(_Envelope, written, "", _MAY_LACK[_Envelope])
+    except Unreadable as error:
+        raise BadEvent(EventFault.NOT_AN_EVENT, sentences(error.details, "")) from None
     kind = _TYPES.get(envelope.type)
     if kind is None:
         raise BadEvent(
@@ -178,12 +189,12 @@ def _parse(written: object, received: Moment, *, index: int, anonymous: bool) ->
         )
     if kind.value.startswith("veo.job.") and not envelope.subject and not anonymous:
         raise BadEvent(EventFault.NO_JOB, "subject: wants the job's id")
-    try:
-        data = DATA_OF[kind].model_validate(_data_of(envelope))
-    except ValidationError as error:
-        raise BadEvent(fault_of(error), sentences(error, "data.")) from None
-    at = _time_of_line(envelope, received) if anonymous else _time_of(envelope, received)
-    bad_time = at is None
+    data, left_out = _read_data(DATA_OF[kind], _data_of(envelope))
+    at, unread = _time_of(envelope, received, refuse=not anonymous)
+    # A line has no sender to be told; its stamps have a count of their own.
+    bad_time = anonymous and unread is not None
+    if unread is not None and not anonymous:
+        left_out = (*left_out, unread)
     if isinstance(data, StageData):
         believed = _stage_within(data, received, refuse=not anonymous)
         bad_time = bad_time or believed is not data
@@ -192,15 +203,31 @@ def _parse(written: object, received: Moment, *, index: int, anonymous: bool) ->
         source=envelope.source,
         event_id=envelope.id,
         type=kind,
-        job_id=envelope.subject,
-        unix_nanoseconds=received.unix_nanoseconds if at is None else at,
+        job_id=envelope.subject or "",
+        unix_nanoseconds=at,
         received=received,
         data=data,
         traceparent=envelope.traceparent or "",
         tracestate=envelope.tracestate or "",
         bad_time=bad_time,
         index=index,
+        omissions=omissions + left_out if omissions or left_out else (),
     )
+
+
+def _read_data(
+    model: type[Data] | type[OpaqueData], written: dict[str, Any]
+) -> tuple[Data | OpaqueData, tuple[Omission, ...]]:
+    try:
+        data, left_out = read_leniently(model, written, "data.", _MAY_LACK[model])
+    except Unreadable as error:
+        raise BadEvent(fault_of(error.details), sentences(error.details, "data.")) from None
+    if left_out and isinstance(data, Data):
+        names = [omission.field.removeprefix("data.") for omission in left_out]
+        if not data.enough_without(names):
+            said = "; ".join(omission.message for omission in left_out)
+            raise BadEvent(EventFault.BAD_DATA, said)
+    return data, left_out
 
 
 def _data_of(envelope: _Envelope) -> dict[str, Any]:
@@ -211,29 +238,23 @@ def _data_of(envelope: _Envelope) -> dict[str, Any]:
     return decode_data(envelope.data_base64)
 
 
-def _time_of(envelope: _Envelope, received: Moment) -> int:
+def _time_of(envelope: _Envelope, received: Moment, *, refuse: bool) -> tuple[int, Omission | None]:
+    """When it happened, and what is wrong with its stamp if that was when it came."""
     if envelope.time is None:
-        return received.unix_nanoseconds
+        return received.unix_nanoseconds, None
     try:
         at = unix_nanoseconds(envelope.time)
     except ValueError as error:
-        raise BadEvent(EventFault.NOT_AN_EVENT, f"time: {envelope.time!r} {error}") from None
-    if _too_old(at, received):
+        message = f"time: {envelope.time!r} {error}"
+        if refuse and isinstance(error, BeforeEpoch):
+            raise BadEvent(EventFault.NOT_AN_EVENT, message) from None
+        return received.unix_nanoseconds, Omission("time", Flaw.BAD_VALUE, message)
+    if refuse and _too_old(at, received):
         raise BadEvent(
             EventFault.NOT_AN_EVENT,
             f"time: {envelope.time!r} lies more than 30 days back: is the sender's clock right?",
         )
-    return _not_ahead(at, received)
-
-
-def _time_of_line(envelope: _Envelope, received: Moment) -> int | None:
-    """None if its stamp cannot be read."""
-    if envelope.time is None:
-        return received.unix_nanoseconds
-    try:
-        return _not_ahead(unix_nanoseconds(envelope.time), received)
-    except ValueError:
-        return None
+    return _not_ahead(at, received), None
 
 
 def _stage_within(data: StageData, received: Moment, *, refuse: bool) -> StageData:

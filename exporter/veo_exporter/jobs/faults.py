@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with an event, in words for whoever sent it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from veo_client.vocabulary import Outcome, Stage
@@ -58,18 +58,17 @@ class BadEvent(Exception):
         self.fault = fault
 
 
-def fault_of(error: ValidationError) -> EventFault:
+def fault_of(details: Sequence[ErrorDetails]) -> EventFault:
     """What is wrong with the data of an event."""
-    faulty = {(*detail["loc"], "")[0] for detail in error.errors(include_url=False)}
+    faulty = {(*detail["loc"], "")[0] for detail in details}
     if "stage" in faulty:
         return EventFault.UNKNOWN_STAGE
     return EventFault.UNKNOWN_OUTCOME if "outcome" in faulty else EventFault.BAD_DATA
 
 
-def sentences(error: ValidationError, prefix: str) -> str:
+def sentences(details: Sequence[ErrorDetails], prefix: str) -> str:
     """What is wrong, a sentence for each fault."""
-    details = error.errors(include_url=False)
-    said = [_sentence(detail, prefix) for detail in details[:MAX_LISTED_FAULTS]]
+    said = [sentence_of(detail, prefix) for detail in details[:MAX_LISTED_FAULTS]]
     if len(details) > MAX_LISTED_FAULTS:
         said.append(f"and {len(details) - MAX_LISTED_FAULTS} more")
     return "; ".join(said)
@@ -78,7 +77,8 @@ def sentences(error: ValidationError, prefix: str) -> str:
 _WORDS: Final[dict[str, type[Stage] | type[Outcome]]] = {"stage": Stage, "outcome": Outcome}
 
 
-def _sentence(detail: ErrorDetails, prefix: str) -> str:
+def sentence_of(detail: ErrorDetails, prefix: str) -> str:
+    """What is wrong with one field, and which."""
     path = ".".join(str(part) for part in detail["loc"])
     where = (prefix + path).rstrip(".") or "the event"
     kind = detail["type"]
@@ -97,6 +97,9 @@ def _sentence(detail: ErrorDetails, prefix: str) -> str:
 
 
 def _shown(value: object) -> str:
+    # As JSON spells it: whoever sent it knows no None.
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     # Never more than enough to find it: the rest may be long, or nobody's business.
     if isinstance(value, dict | list):
         return f"a JSON {'object' if isinstance(value, dict) else 'array'}"

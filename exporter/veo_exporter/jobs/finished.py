@@ -54,6 +54,7 @@ class OutputFile:
     """A file that came out, as the sender names it: not yet known to be there."""
 
     path: str
+    """Empty if the sender did not name it."""
     size_bytes: int | None
 
 

@@ -22,18 +22,25 @@ from veo_exporter.jobs.events import (
 )
 from veo_exporter.jobs.faults import BadBody, BadEvent, EventFault, Refused
 from veo_exporter.jobs.finished import NANOSECONDS, FinishedJob
+from veo_exporter.jobs.labels import UNKNOWN
 from veo_exporter.jobs.metrics import JobFolds
+from veo_exporter.jobs.omissions import Flaw
 from veo_exporter.jobs.step import Result, Step
 from veo_exporter.jobs.table import JobTable
 
 log = structlog.get_logger(__name__)
 
 EVENT: Final = "event"
+FIELD: Final = "event_field"
+MAX_TOLD: Final = 100
+"""Faults of lines that are told in the log; beyond, they are counted alone."""
+MAX_NAME_CHARS: Final = 500
 LABEL_VALUE: Final = "job_label"
 MEMORY: Final = "job_memory"
 DROPPED_SEEDS: Final = (
     *((EVENT, fault.value) for fault in EventFault),
     (EVENT, "time"),
+    *((FIELD, flaw.value) for flaw in Flaw),
     *((kind, doubt.value) for kind, doubt in LEFT_OUT),
     *((LABEL_VALUE, label) for label in ("engine", "model", "variant", "profile", "set")),
     (MEMORY, "event_ids"),
@@ -48,6 +55,8 @@ class Receipt:
 
     results: Counter[Result] = field(default_factory=Counter)
     refused: list[Refused] = field(default_factory=list)
+    lacking: list[Event] = field(default_factory=list)
+    """Those that were taken without a field that was bad."""
 
     @property
     def table_full(self) -> bool:
@@ -77,6 +86,7 @@ class Intake:
         self._dropped = dropped
         self._hand_on = hand_on
         self._forgotten = Counter[str]()
+        self._told: set[tuple[str, str]] = set()
 
     def now(self) -> Moment:
         return Moment(
@@ -101,15 +111,21 @@ class Intake:
             outcome = self._take(event)
             if isinstance(outcome, Refused):
                 receipt.refused.append(outcome)
-            else:
-                receipt.results[outcome] += 1
+                continue
+            receipt.results[outcome] += 1
+            if event.omissions:
+                receipt.lacking.append(event)
 
     def take_line(self, said: Mapping[str, Any]) -> Refused | None:
         """An event that a line of a log was read as; it need not name its job."""
         outcome = parse_event(dict(said), self.now(), anonymous=True)
         if isinstance(outcome, Refused):
             self._dropped(EVENT, outcome.fault.value)
+            self._tell_of_line(said, outcome.fault.value, outcome.message)
             return outcome
+        self._count_omissions(outcome)
+        for omission in outcome.omissions:
+            self._tell_of_line(said, omission.field, omission.message)
         result = self._take(outcome)
         return result if isinstance(result, Refused) else None
 
@@ -133,7 +149,26 @@ class Intake:
             raise
         for refused in parsed.refused:
             self._dropped(EVENT, refused.fault.value)
+        for event in parsed.events:
+            if event.omissions:
+                self._count_omissions(event)
         return parsed
+
+    def _count_omissions(self, event: Event) -> None:
+        for omission in event.omissions:
+            self._dropped(FIELD, omission.flaw.value)
+
+    def _tell_of_line(self, said: Mapping[str, Any], what: str, message: str) -> None:
+        """Lines have no sender to be answered. Once for each log and fault: the next line has it too."""
+        told = (str(said.get("source"))[:MAX_NAME_CHARS], what)
+        if told in self._told or len(self._told) >= MAX_TOLD:
+            return
+        self._told.add(told)
+        log.warning(
+            "a line of a log was not read as its rule means it: see to the rule, or to what the engine writes",
+            log=told[0],
+            fault=message,
+        )
 
     def _take(self, event: Event) -> Result | Refused:
         step = self._table.apply(event)
@@ -157,17 +192,19 @@ class Intake:
         for kind, doubt in self._folds.fold(step, event, self._table.budgets):
             self._dropped(kind, doubt.value)
         if step.finished is not None:
-            _report(step.finished)
+            _report(step.finished, event)
             self._finished(step.finished)
 
 
-def _report(job: FinishedJob) -> None:
+def _report(job: FinishedJob, event: Event | None) -> None:
     if job.outcome is Outcome.LOST:
         log.warning(
-            "job lost: no word of it for longer than its budget",
+            "job lost: no word of it for longer than its budget"
+            if event is None
+            else "job lost, as its sender says",
             job=job.job_id,
-            engine=job.engine,
-            model=job.model,
+            engine=job.engine or UNKNOWN,
+            model=job.model or UNKNOWN,
             stage=job.stage_at_end and job.stage_at_end.value,
         )
 

@@ -71,7 +71,7 @@ def _hear(job: Job | None, event: Event, data: Data) -> Job:
             model=data.model or "",
             variant=data.variant or "",
             request=data.request,
-            gpus=tuple(data.gpus),
+            gpus=tuple(data.gpus or ()),
             pid=data.pid,
             traceparent=event.traceparent,
             tracestate=event.tracestate,
@@ -85,7 +85,7 @@ def _hear(job: Job | None, event: Event, data: Data) -> Job:
         model=job.model or data.model or "",
         variant=job.variant or data.variant or "",
         request=job.request or data.request,
-        gpus=job.gpus or tuple(data.gpus),
+        gpus=job.gpus or tuple(data.gpus or ()),
         pid=data.pid if job.pid is None else job.pid,
         traceparent=job.traceparent or event.traceparent,
         tracestate=job.tracestate if job.traceparent else event.tracestate,
@@ -157,7 +157,7 @@ def _retry(before: Job | None, job: Job, event: Event, data: RetryData) -> Step:
     if len(job.retries) >= MAX_RETRIES:
         return Step(Result.OVER_LIMIT, before, job)
     retry = Retry(
-        find_reason(data.reason) or Reason.UNSPECIFIED_FAILURE,
+        find_reason(data.reason or "") or Reason.UNSPECIFIED_FAILURE,
         data.attempt,
         data.delay_s,
         event.unix_nanoseconds,

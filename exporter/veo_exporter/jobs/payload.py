@@ -3,6 +3,7 @@
 """What stands in an event's `data`, by type of event. Fields that are not known here are let be."""
 
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
@@ -28,6 +29,10 @@ _RFC3339: Final = re.compile(
 )
 
 
+class BeforeEpoch(ValueError):
+    """A time that can be read, and lies before 1970."""
+
+
 def unix_nanoseconds(written: object) -> int:
     """Nanoseconds since 1970 of a time with its offset. Raises ValueError with the way to write it."""
     match = _RFC3339.fullmatch(written) if isinstance(written, str) else None
@@ -37,7 +42,7 @@ def unix_nanoseconds(written: object) -> int:
     whole = written[:19].upper().replace(" ", "T") + written[19:].lstrip(".0123456789").upper()
     seconds = (datetime.fromisoformat(whole) - _EPOCH) // timedelta(seconds=1)
     if seconds < 0:
-        raise ValueError("lies before 1970")
+        raise BeforeEpoch("lies before 1970")
     return seconds * 1_000_000_000 + int((match[1] or "").ljust(9, "0"))
 
 
@@ -50,6 +55,14 @@ def _exact(written: object) -> Fraction:
     if not _RATIONAL.fullmatch(text) or (denominator and not int(denominator)):
         raise ValueError("must be a number from 0 up to 999999999, or a fraction as 24000/1001")
     return Fraction(numerator) / int(denominator or 1)
+
+
+def _code(written: object) -> object:
+    if isinstance(written, float) and written.is_integer():
+        return int(written)
+    if isinstance(written, bool) or not isinstance(written, int | str | None):
+        raise ValueError("must be a whole number or a text")
+    return written
 
 
 def _printable(name: str) -> str:
@@ -65,12 +78,16 @@ _Time = Annotated[int, BeforeValidator(unix_nanoseconds)]
 _Exact = Annotated[Fraction, BeforeValidator(_exact)]
 _Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
+_Reason = Annotated[str, Field(max_length=2000)]
 _Seconds = Annotated[float, Field(ge=0, le=MAX_STAGE_SECONDS, allow_inf_nan=False)]
-_Code = int | str
+_Code = Annotated[int | str | None, BeforeValidator(_code)]
 
 
 class Payload(BaseModel):
-    """Data that somebody else wrote: taken as it is or refused, never bent into shape."""
+    """Data that somebody else wrote: taken as it is or left out, never bent into shape.
+
+    What may be missing may be null as well, which says the same.
+    """
 
     model_config = ConfigDict(
         frozen=True, extra="ignore", strict=True, arbitrary_types_allowed=True
@@ -110,8 +127,15 @@ class Data(Payload):
     model: _Name | None = None
     variant: _Name | None = None
     request: Request | None = None
-    gpus: list[_Name] = Field(default_factory=list, max_length=64)
+    gpus: Annotated[list[_Name], Field(max_length=64)] | None = None
     pid: _Count | None = None
+
+    def enough_without(self, left_out: Collection[str]) -> bool:
+        """Whether it still says what its event is for, though these fields were left out."""
+        return True
+
+
+_TIMES: Final = frozenset({"duration_s", "start", "end"})
 
 
 class StageData(Data):
@@ -134,6 +158,11 @@ class StageData(Data):
                 raise ValueError("takes more than 7 days")
         return self
 
+    def enough_without(self, left_out: Collection[str]) -> bool:
+        """A start alone would mean under way, which nobody said."""
+        timed = self.duration_s is not None or None not in (self.start, self.end)
+        return timed or not _TIMES.intersection(left_out)
+
     def earlier(self, nanoseconds: int) -> Self:
         """The same stage, so much earlier."""
         moved = {
@@ -155,32 +184,32 @@ class StageData(Data):
 class RetryData(Data):
     """The job is tried once more."""
 
-    reason: Annotated[str, Field(max_length=2000)] = ""
+    reason: _Reason | None = None
     attempt: _Count | None = None
     delay_s: _Seconds | None = None
 
 
 class Output(Payload):
-    """A file that came out."""
+    """A file that came out; without a path, one that nobody can look for."""
 
-    path: Annotated[str, Field(min_length=1, max_length=4096)]
+    path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     bytes: _Count | None = None
 
 
 class Error(Payload):
     """What the engine or the service answered."""
 
-    code: Annotated[_Code, Field(union_mode="left_to_right")] | None = None
-    message: Annotated[str, Field(max_length=100_000)] = ""
+    code: _Code = None
+    message: Annotated[str, Field(max_length=100_000)] | None = None
 
 
 class FinishedData(Data):
     """The job is over."""
 
     outcome: Annotated[Outcome, Field(strict=False)]
-    reason: Annotated[str, Field(max_length=2000)] = ""
+    reason: _Reason | None = None
     outputs: Annotated[list[Output], Field(max_length=64)] | None = None
-    filtered_count: _Count = 0
+    filtered_count: _Count | None = None
     error: Error | None = None
     stage: Annotated[Stage, Field(strict=False)] | None = None
     frame: _Count | None = None
@@ -201,6 +230,11 @@ class EvaluatedData(Data):
     """A finished job's quality was judged."""
 
     scores: Scores
+
+    def enough_without(self, left_out: Collection[str]) -> bool:
+        """A judgement of nothing is none."""
+        judged = self.scores.vmaf is not None or self.scores.clip is not None
+        return judged or not any(name.startswith("scores.") for name in left_out)
 
 
 class OpaqueData(Payload):

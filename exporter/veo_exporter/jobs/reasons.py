@@ -27,26 +27,41 @@ class Row:
 # google.rpc by name, of CUDA by name, and exit statuses from 128 on. A number of one or two digits is
 # none of them: it may be an exit status as well as a number of google.rpc.
 TABLE: Final = (
-    Row(Reason.XID, "driver", ("xid",), r"\bxid (?:\(pci|error)|\bxid[ :=#]{1,3}\d{1,3}\b"),
+    Row(
+        Reason.XID,
+        "driver",
+        ("xid", "gpu_xid"),
+        # Old drivers write the bus without "PCI:".
+        r"\bxid (?:\(pci|\([0-9a-f]{4}:|error)|\bgpu_xid\b|\b(?:gpu_)?xid[ :=#_-]{0,3}\d{1,3}\b",
+    ),
     Row(
         Reason.DEVICE_LOST,
         "driver",
         ("cudaErrorDevicesUnavailable", "CUDA_ERROR_ILLEGAL_ADDRESS", "NVML_ERROR_GPU_IS_LOST"),
         r"device[ _-]?lost|gpu[ _-]?(?:is[ _-])?lost|fallen off the bus|device unavailable"
-        r"|illegal memory access|ecc error|unspecified launch failure",
+        r"|illegal memory access|ecc error|unspecified launch failure|\bcuda-capable device",
+    ),
+    # Above the memory of the device: "out of memory" alone is what CUDA says of itself, and the kernel
+    # says more.
+    Row(
+        Reason.OOM_KILLED,
+        "host",
+        ("137", "OOMKilled"),
+        r"\boom[ _-]?(?:kill|reaper)|\bkill(?:ed)? process \d|killed process|\bcgroup out of memory"
+        r"|(?:can't|cannot|could not) allocate memory|(?<!outof)memoryerror\b|\bbad_alloc\b"
+        r"|\b(?:host|system|cpu|container) (?:is |ran )?out of memory|out[ _]of[ _](?:host|system|cpu)[ _]memory"
+        r"|\bexit(?:ed|code)?(?:[ _-](?:with|code|status|value))*[ :=]{1,3}137\b",
     ),
     Row(
         Reason.OUT_OF_DEVICE_MEMORY,
         "allocator",
         ("CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"),
-        r"cuda out of memory|outofmemoryerror|out[ _]of[ _](?:device|gpu|video)[ _]memory"
-        r"|cuda[ _]error[ _]out[ _]of[ _]memory|\bhip out of memory|\bvram\b.*\bexhausted",
-    ),
-    Row(
-        Reason.OOM_KILLED,
-        "host",
-        ("137", "OOMKilled"),
-        r"\boom[ _-]?kill|killed process|cannot allocate memory|memoryerror\b",
+        r"out[ _-]?of[ _-]?(?:(?:device|gpu|video|cuda)[ _-])?memory|\bout of vram\b|\boom\b"
+        r"|cudaerrormemoryallocation|\bcuda[ _]error[ :=]{1,3}2\b"
+        # cuBLAS, cuDNN, cuFFT, cuRAND, and ROCm's libraries of the same kinds.
+        r"|\b(?:cu|hip|roc|mi)[a-z]{2,8}_(?:status_)?alloc(?:ation)?_failed\b"
+        r"|(?:failed|unable) to allocate\b.{0,60}\b(?:cuda|gpu|device|vram)\b"
+        r"|(?:insufficient|not enough) (?:gpu|device|video|cuda) memory|\bvram\b.*\bexhausted",
     ),
     Row(
         Reason.CONTENT_FILTERED,
@@ -123,7 +138,9 @@ TABLE: Final = (
         Reason.WORKER_DIED,
         "worker",
         ("134", "139", "SIGSEGV", "SIGABRT", "SIGKILL"),
-        r"segmentation fault|core dumped|worker (?:died|exited|crashed)|brokenprocesspool",
+        r"segmentation fault|\bsegfault|core dumped|worker (?:died|exited|crashed)|brokenprocesspool"
+        r"|\bsig(?:segv|abrt|bus|kill)\b|\bexit(?:ed|code)?(?:[ _-](?:with|code|status|value))*[ :=]{1,3}"
+        r"(?:134|135|139|-6|-7|-9|-11)\b",
     ),
     Row(
         Reason.UPSTREAM_ERROR,
@@ -201,6 +218,7 @@ def find_reason(
         or _read_code(reason, without)
         or _read(reason[:MAX_SEARCHED_CHARS], without)
         or _read(message[:MAX_SEARCHED_CHARS], without)
+        or _read(code[:MAX_SEARCHED_CHARS], without)
     )
 
 

@@ -103,7 +103,7 @@ class JobTable:
             # Where nobody but the log speaks, each of its lines is a job of its own. So is an end that
             # several could have come to: which one is not known, but that one did is.
             job_id = matches[0] if len(matches) == 1 else f"{event.source}#{event.event_id}"
-            gpus = [self._gpu_uuid(name) or name for name in event.data.gpus]
+            gpus = [self._gpu_uuid(name) or name for name in event.data.gpus or ()]
             data = event.data.model_copy(update={"gpus": gpus})
             event = replace(event, job_id=job_id, data=data)
         job = self.find(job_id)
@@ -147,7 +147,7 @@ class JobTable:
         meant = [
             job for job in self._jobs.values() if not data.engine or job.engine in ("", data.engine)
         ]
-        named = {self._gpu_uuid(name) or name for name in data.gpus}
+        named = {self._gpu_uuid(name) or name for name in data.gpus or ()}
         on_gpu = [job for job in meant if named.intersection(job.gpus)]
         # A job that does not say where it runs may run there; one that says otherwise does not.
         candidates = on_gpu or [job for job in meant if not named or not job.gpus]

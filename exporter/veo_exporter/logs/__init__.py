@@ -3,7 +3,7 @@
 """Logs: followed files, and what their lines mean.
 
 Read in this order: lines (bytes to lines), follow (one file), paths (which files), follower (all of
-them), rules (a line to an event), reading (the whole way).
+them), json_lines (what an object says), rules (a line to an event), reading (the whole way).
 
 The kernel's log: kernel_lines (a line to its message), kernel_messages (what it says), kernel_sources
 (one place), kernel_places (which one), kernel (the whole way), kernel_families (the page).

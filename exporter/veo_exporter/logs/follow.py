@@ -8,11 +8,12 @@ truncated keeps it. So what was read is remembered by its first and last bytes a
 
 import os
 import stat
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from veo_exporter.logs.lines import LineSplitter
+from veo_exporter.logs.lines import Blemish, LineSplitter
 
 HEAD_BYTES: Final = 1024
 TAIL_BYTES: Final = 256
@@ -56,7 +57,9 @@ class OpenLog:
         self._head = b""
         self._tail = b""
         self._splitter = LineSplitter(max_line_bytes)
-        self._cut_lines = 0
+        self.told: set[Blemish] = set()
+        """What is wrong with lines of this file, as far as somebody was told."""
+        self._blemishes = Counter[Blemish]()
 
     @classmethod
     def open(cls, path: Path, max_line_bytes: int) -> Self:
@@ -72,10 +75,12 @@ class OpenLog:
             raise
         return cls(descriptor, (found.st_dev, found.st_ino), max_line_bytes)
 
-    @property
-    def cut_lines(self) -> int:
-        """Lines that were longer than the bound."""
-        return self._cut_lines + self._splitter.cut_lines
+    def take_blemishes(self) -> Counter[Blemish]:
+        """Lines that do not stand as they were written, since this was asked last."""
+        taken = self._blemishes + self._splitter.blemishes
+        self._blemishes.clear()
+        self._splitter.blemishes.clear()
+        return taken
 
     @property
     def holds_a_part(self) -> bool:
@@ -107,7 +112,7 @@ class OpenLog:
         if cause is None:
             return None
         left = self._splitter.flush()
-        self._cut_lines += self._splitter.cut_lines
+        self._blemishes += self._splitter.blemishes
         self._splitter = LineSplitter(self._max_line_bytes)
         self._head = self._tail = b""
         self._offset = self._settled = self._beginning()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from veo_exporter.logs.follow import Identity, NotAFile, OpenLog, Position
+from veo_exporter.logs.lines import Blemish
 from veo_exporter.logs.paths import UNREADABLE, find_logs, sentence_of
 
 LINGER_SECONDS: Final = 30.0
@@ -22,6 +23,15 @@ MAX_LINGERING: Final = 8
 CHUNK_BYTES: Final = 1 << 16
 MAX_LINES: Final = 10_000
 """Of one look, whatever their length: a megabyte of line ends alone is a million lines."""
+
+
+_TOLD: Final = {
+    Blemish.CUT: "a line of more than {most} bytes was cut in its middle: raise logs.max_line_bytes, or have "
+    "shorter lines written",
+    Blemish.NUL: "a line holds NULs, and what should stand there is lost: did the machine go down, or was the "
+    "file truncated under a writer that does not append?",
+    Blemish.ENCODING: "a line is not in UTF-8, and what cannot be read of it is replaced: have UTF-8 written",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,8 @@ class Gathered:
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults: dict[str, str] = field(default_factory=dict)
     """Sentences by path, for files that cannot be read."""
+    spoilt: list[str] = field(default_factory=list)
+    """Sentences on lines that do not stand as they were written, one for each file and reason."""
     more: bool = False
     """Whether files hold more than could be read at this look."""
 
@@ -201,7 +213,7 @@ class Follower:
             gathered.restarts[cause] += 1
             self._add(followed, left, gathered)
             followed.generation += 1
-        cut_before, read_bytes, read_lines, ended = log.cut_lines, 0, 0, False
+        read_bytes, read_lines, ended = 0, 0, False
         while not ended and read_bytes < most_bytes and read_lines < most_lines:
             piece = log.read(min(CHUNK_BYTES, most_bytes - read_bytes), most_lines - read_lines)
             read_bytes += piece.byte_count
@@ -213,9 +225,16 @@ class Follower:
         quiet_seconds = now_monotonic_seconds - log.quiet_since_monotonic_seconds
         if log.holds_a_part and quiet_seconds >= PART_SECONDS:
             self._add(followed, log.flush(), gathered)
-        if log.cut_lines > cut_before:
-            gathered.dropped["log_line", "cut"] += log.cut_lines - cut_before
+        self._note_blemishes(followed, gathered)
         return read_bytes, read_lines, ended
+
+    def _note_blemishes(self, followed: _Followed, gathered: Gathered) -> None:
+        for blemish, count in followed.log.take_blemishes().items():
+            gathered.dropped["log_line", blemish.value] += count
+            if blemish not in followed.log.told:
+                followed.log.told.add(blemish)
+                sentence = _TOLD[blemish].format(most=self._max_line_bytes)
+                gathered.spoilt.append(f"{followed.path}: {sentence}")
 
     def _blame(self, path: str, reason: str, sentence: str, gathered: Gathered) -> None:
         # Told when it begins, and not at each look.
@@ -246,6 +265,7 @@ class Follower:
             ]
         for followed in over:
             self._add(followed, followed.log.flush(), gathered)
+            self._note_blemishes(followed, gathered)
             self._remember(followed)
             self._drop(followed)
         while len(self._known) > MAX_REMEMBERED:

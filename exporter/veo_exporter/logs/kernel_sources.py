@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from veo_exporter.logs.follower import Follower
 from veo_exporter.logs.kernel_lines import KernelRecord, read_kernel_line, read_kmsg
-from veo_exporter.logs.lines import LineSplitter
+from veo_exporter.logs.lines import Blemish, LineSplitter
 
 # The kernel gives one record a read, and EINVAL if the buffer does not hold it.
 RECORD_BYTES: Final = 16_384
@@ -150,7 +150,7 @@ class PipeSource:
 
     def take(self, now_monotonic_seconds: float) -> Taken:
         taken = Taken()
-        cut, total = self._splitter.cut_lines, 0
+        cut, total = self._splitter.blemishes[Blemish.CUT], 0
         while total < MAX_READ_BYTES:
             try:
                 chunk = os.read(self._descriptor, CHUNK_BYTES)
@@ -164,7 +164,7 @@ class PipeSource:
                 break
             total += len(chunk)
             _add_lines(taken, self._splitter.feed(chunk))
-        taken.cut = self._splitter.cut_lines - cut
+        taken.cut = self._splitter.blemishes[Blemish.CUT] - cut
         return taken
 
     def close(self) -> None:

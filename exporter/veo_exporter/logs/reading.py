@@ -12,13 +12,14 @@ import structlog
 from veo_exporter.catalog import jobs as catalog
 from veo_exporter.exposition import Folds
 from veo_exporter.logs.follower import Follower
+from veo_exporter.logs.lines import Blemish
 from veo_exporter.logs.rules import NO_RULE, Rule, event_of_line, read_line
 
 log = structlog.get_logger(__name__)
 
 FAILED: Final = ("log_line", "failed")
 DROPPED_SEEDS: Final = (
-    ("log_line", "cut"),
+    *(("log_line", blemish.value) for blemish in Blemish),
     FAILED,
     ("log_file", "too_many"),
     ("log_file", "not_a_file"),
@@ -38,6 +39,7 @@ class Found:
     restarts: Counter[str]
     dropped: Counter[tuple[str, str]]
     faults: tuple[str, ...]
+    spoilt: tuple[str, ...]
     more: bool
     """Whether the files hold more than was read."""
 
@@ -80,11 +82,12 @@ class LogReading:
             gathered.restarts,
             gathered.dropped,
             tuple(gathered.faults.values()),
+            tuple(gathered.spoilt),
             gathered.more,
         )
 
     def count(self, found: Found) -> None:
-        """Count what was found, and say what cannot be followed."""
+        """Count what was found, and say what cannot be followed or read."""
         for name, count in found.lines.items():
             self._lines.labels(name).inc(count)
         for cause, count in found.restarts.items():
@@ -93,6 +96,11 @@ class LogReading:
             self._dropped(kind, reason, count)
         for sentence in found.faults:
             log.warning("a log cannot be followed", fault=sentence)
+        for sentence in found.spoilt:
+            log.warning(
+                "a line of a log was not read as it stands; further ones are counted",
+                fault=sentence,
+            )
 
     def hand_on(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Give events away, each by itself: one that fails costs no other."""

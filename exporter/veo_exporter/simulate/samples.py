@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The buffers of samples that a simulated driver keeps, from the same curves as the plain values."""
 
-import ctypes
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,12 +16,7 @@ from veo_exporter.simulate.session import Session, SimulatedNvmlError
 _FUNCTION: Final = "nvmlDeviceGetSamples"
 _UNSIGNED_INT: Final = 1
 _ROW: Final = Struct("=QI4x")
-
-
-class _Sample(ctypes.Structure):
-    """nvmlSample_t."""
-
-    _fields_ = (("timeStamp", ctypes.c_ulonglong), ("sampleValue", ctypes.c_ubyte * 8))
+"""nvmlSample_t: the time and the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,7 @@ class Samples:
 
     def nvmlDeviceGetSamples(
         self, gpu: int, kind: int, last_seen_microseconds: int
-    ) -> tuple[int, list[_Sample]]:
+    ) -> tuple[int, bytes]:
         session = self._session
         session.ask(gpu, _FUNCTION)
         buffer = _BUFFERS.get(kind)
@@ -85,5 +79,4 @@ class Samples:
         if not rows:
             raise SimulatedNvmlError(ReturnCode.NOT_FOUND)
         rows.reverse()
-        samples = (_Sample * len(rows)).from_buffer(bytearray(b"".join(rows)))
-        return _UNSIGNED_INT, list(samples)
+        return _UNSIGNED_INT, b"".join(rows)

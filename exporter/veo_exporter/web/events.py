@@ -30,8 +30,9 @@ def events_handler(
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     """The route's handler, for a server that leaves unpacking to it. `max_batch` may change.
 
-    202: all were taken. 400: some were not, each is named, and the others were taken. 413, 415: none
-    was looked at. 429: there is no room for further jobs; what was taken is known when it comes again.
+    202: all were taken; a field that was bad may be left out of them, which is named. 400: some were
+    not, each is named, and the others were taken. 413, 415: none was looked at. 429: there is no room
+    for further jobs; what was taken is known when it comes again.
     """
 
     async def events(request: web.Request) -> web.Response:
@@ -110,4 +111,16 @@ def _answer(receipt: Receipt, status: int, headers: dict[str, str] | None = None
             for refused in receipt.refused[:MAX_LISTED]
         ],
     }
+    if receipt.lacking:
+        left_out = [
+            {
+                "index": event.index,
+                "id": event.event_id,
+                "field": omission.field,
+                "message": omission.message,
+            }
+            for event in receipt.lacking
+            for omission in event.omissions
+        ]
+        said |= {"left_out_count": len(left_out), "left_out": left_out[:MAX_LISTED]}
     return web.json_response(said, status=status, headers=headers)
