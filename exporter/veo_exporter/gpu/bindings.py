@@ -58,18 +58,6 @@ class Bindings:
         self._ask("nvmlDeviceGetMemoryInfo_v2", gpu, byref(memory))
         return memory
 
-    def nvmlDeviceGetPowerUsage(self, gpu: Any) -> int:  # noqa: N802
-        """In milliwatts."""
-        return self._number("nvmlDeviceGetPowerUsage", gpu)
-
-    def nvmlDeviceGetClockInfo(self, gpu: Any, domain: int) -> int:  # noqa: N802
-        """In megahertz."""
-        return self._number("nvmlDeviceGetClockInfo", gpu, domain)
-
-    def nvmlDeviceGetTemperature(self, gpu: Any, sensor: int) -> int:  # noqa: N802
-        """In degrees Celsius."""
-        return self._number("nvmlDeviceGetTemperature", gpu, sensor)
-
     def nvmlDeviceGetFieldValues(self, gpu: Any, wanted: list[tuple[int, int]]) -> Any:  # noqa: N802
         """Rows as they lie in memory."""
         written = b"".join([_ROW.pack(field, scope) for field, scope in wanted])
@@ -88,11 +76,6 @@ class Bindings:
         rows = create_string_buffer(_SAMPLE_BYTES * count.value)
         self._ask("nvmlDeviceGetSamples", *arguments, rows)
         return value_type.value, rows.raw[: _SAMPLE_BYTES * count.value]
-
-    def _number(self, function: str, *arguments: Any) -> int:
-        number = c_uint()
-        self._ask(function, *arguments, byref(number))
-        return number.value
 
     def _ask(self, function: str, *arguments: Any) -> None:
         driver = self._library.nvmlLib

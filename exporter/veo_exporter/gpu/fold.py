@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from operator import mul
+from operator import sub as minus
 from typing import Final, NamedTuple
 
 from veo_exporter.gpu.histogram import TimeHistogram
@@ -154,7 +155,7 @@ class SignalFold:
             # The wall clock is being corrected: a little is no step.
             times = [max(at, last) for at in times]
         self._at = times[-1]
-        counted = shown = [at - before for at, before in zip(times, (last, *times), strict=False)]
+        counted = shown = list(map(minus, times, (last, *times)))
         longest = self.longest_step_seconds
         if max(shown) > longest:
             shown = [min(step, longest) for step in shown]

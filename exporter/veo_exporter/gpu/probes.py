@@ -68,8 +68,9 @@ def plausible_limits(signal: Signal) -> tuple[float, float]:
     return 0.0, math.inf
 
 
-Checks = tuple[tuple[Signal, float, float], ...]
-"""Signals with their plausible limits, looked up once."""
+Check = tuple[Signal, float, float]
+"""A signal with its plausible limits, looked up once."""
+Checks = tuple[Check, ...]
 
 
 def checks_of(signals: tuple[Signal, ...]) -> Checks:
@@ -89,9 +90,14 @@ class Probe:
     read: Ask
     partial: bool = False
     checks: Checks = field(init=False, repr=False)
+    check_of_one: Check | None = field(init=False, repr=False)
+    """Where there is one signal, as mostly, its check."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "checks", checks_of(self.signals))
+        checks = checks_of(self.signals)
+        object.__setattr__(self, "checks", checks)
+        one = None if self.partial or len(checks) > 1 else checks[0]
+        object.__setattr__(self, "check_of_one", one)
 
 
 def _watts(signal: Signal, function: str) -> Probe:

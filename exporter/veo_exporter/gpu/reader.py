@@ -27,6 +27,8 @@ _ENDS_THE_ROUND = (Meaning.GPU_GONE, Meaning.REINITIALISE, Meaning.RESTART)
 class _Notes:
     """What has been heard so far."""
 
+    __slots__ = ("answered", "code", "failures", "implausible", "missing", "rows", "values")
+
     def __init__(self) -> None:
         self.values: dict[Signal, float] = {}
         self.missing: dict[Signal, WhyNot] = {}
@@ -148,6 +150,12 @@ def _ask_probes(line: Line, device: Device, probes: tuple[Probe, ...], notes: _N
     for probe in probes:
         try:
             numbers = probe.read(line, device.handle)
+            if (check := probe.check_of_one) is not None and (number := numbers[0]) is not None:
+                signal, low, high = check
+                if low <= number <= high:
+                    notes.answered = True
+                    values[signal] = number
+                    continue
             if probe.partial:
                 if not notes.take_parts(probe.checks, numbers):
                     return False
