@@ -30,7 +30,7 @@ class Alert:
     expr: str
     action: str
     about: str
-    """gpu, node, job, video or fleet: which labels it carries beside its own."""
+    """gpu, node, engine, job, video or fleet: which labels it carries beside its own."""
     dashboard: str
     summary: str
     description: str
@@ -45,6 +45,7 @@ class Alert:
 LABELS_ABOUT: Final = {
     "gpu": ("node", "gpu", "uuid"),
     "node": ("node",),
+    "engine": ("engine",),
     "job": ("engine", "model"),
     "video": ("source", "engine"),
     "fleet": (),

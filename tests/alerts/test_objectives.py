@@ -21,6 +21,7 @@ ALERTS = {
     rule.alert: rule for group in load_groups() for rule in group.rules if isinstance(rule, Alert)
 }
 BURNS = ("VeoJobSuccessBurnFast", "VeoJobSuccessBurnSlow")
+NONE_SUCCEED = ("VeoFleetNoneSucceed", "VeoEngineNoneSucceed", "VeoJobsNoneSucceed")
 REACHABLE = 0.9
 """In an outage some jobs still succeed, those that were nearly done: a line above this may never be met."""
 
@@ -51,10 +52,11 @@ def test_a_total_outage_is_above_each_burn_alerts_line(alert: str) -> None:
     assert factor(threshold_of(alert)) * (1 - OBJECTIVE.target) < REACHABLE
 
 
-def firing(seconds_apart: int, minute: int) -> set[str]:
+def firing(seconds_apart: int, minute: int, models: int = 1, engines: int = 1) -> set[str]:
     """What fires so many minutes into a total outage, after an hour in which every job succeeded.
 
-    The last good job ends as the outage begins; jobs end so far apart.
+    The last good job ends as the outage begins; jobs of each model of each engine end so far apart, and
+    at the same time.
     """
     scrapes = seconds_apart // 15
     good, bad = 3600 // seconds_apart, 60 * minute // seconds_apart + 1
@@ -64,12 +66,14 @@ def firing(seconds_apart: int, minute: int) -> set[str]:
     }
     stories = [
         {
-            "series": f'veo_jobs_finished_total{{job="veo", engine="e", model="m", {labels}}}',
+            "series": f'veo_jobs_finished_total{{job="veo", engine="{engine}", model="{model}", {labels}}}',
             "values": " ".join(f"{value}x{scrapes - 1}" for value in values),
         }
         for labels, values in rows.items()
+        for engine in range(engines)
+        for model in range(models)
     ]
-    alerts = ("VeoJobsNoneSucceed", *BURNS)
+    alerts = (*NONE_SUCCEED, *BURNS)
     steps = [
         {"alertname": alert, "eval_time": f"{60 + minute}m", "exp_alerts": []} for alert in alerts
     ]
@@ -91,31 +95,54 @@ def firing(seconds_apart: int, minute: int) -> set[str]:
     return set(re.findall(r"alertname: (\w+), time: ", output))
 
 
+BOTH = {"VeoEngineNoneSucceed", "VeoJobsNoneSucceed"}
+"""Where an engine has one model: the first mutes the second."""
+
+
 @pytest.mark.parametrize(
     ("seconds_apart", "minute", "alerts"),
     [
         # Four a minute: 5 min and a scrape after the last good one, 20 bad ones.
         (15, 4, set()),
-        (15, 6, {"VeoJobsNoneSucceed"}),
+        (15, 6, BOTH),
         # One a minute: half of ten in five minutes. A quarter of an hour, and 15 bad ones.
         (60, 14, set()),
-        (60, 16, {"VeoJobsNoneSucceed"}),
+        (60, 16, BOTH),
         # One in three minutes: a quarter of an hour, and five bad ones.
         (180, 14, set()),
-        (180, 16, {"VeoJobsNoneSucceed"}),
+        (180, 16, BOTH),
         # One in five minutes: never five in a quarter of an hour. Of the hour's twelve, six are bad after
         # 30 min, and seven after 35. Six are a hair below half: increase() reaches past the first sample
         # for the good ones, and not for the bad ones, whose row was still at zero.
         (300, 34, set()),
         (300, 36, {"VeoJobSuccessBurnFast"}),
+        # One in seven and a half minutes: eight in an hour, and of fewer than ten nothing pages.
+        (450, 56, set()),
     ],
 )
 def test_a_total_outage_pages(seconds_apart: int, minute: int, alerts: set[str]) -> None:
     assert firing(seconds_apart, minute) - {"VeoJobSuccessBurnSlow"} == alerts
 
 
-def test_what_none_succeed_asks_for_is_more_than_a_few_in_a_row() -> None:
-    threshold = threshold_of("VeoJobsNoneSucceed")
+# One in seven and a half minutes of each: two in a quarter of an hour, and three have six.
+@pytest.mark.parametrize(
+    ("minute", "models", "engines", "alerts"),
+    [
+        (14, 3, 1, set()),
+        (16, 3, 1, {"VeoEngineNoneSucceed"}),
+        (14, 1, 3, set()),
+        (16, 1, 3, {"VeoFleetNoneSucceed"}),
+    ],
+)
+def test_an_outage_of_many_with_few_jobs_each_pages(
+    minute: int, models: int, engines: int, alerts: set[str]
+) -> None:
+    assert firing(450, minute, models, engines) - {"VeoJobSuccessBurnSlow"} == alerts
+
+
+@pytest.mark.parametrize("alert", NONE_SUCCEED)
+def test_what_none_succeed_asks_for_is_more_than_a_few_in_a_row(alert: str) -> None:
+    threshold = threshold_of(alert)
     assert (threshold.value, threshold.least, threshold.severity) == (5, 10, "critical")
     # At the rate that the short window asks for, the long one is met as well.
     assert threshold.least is not None

@@ -44,17 +44,28 @@ from veo_exporter.gpu.session import find_gpu, open_session
 UTILIZATION_KIND = 1
 
 
+class HurriedClock(SystemClock):
+    """The wall clock as it is, and time that passes when it is told to."""
+
+    ahead_seconds = 0.0
+
+    def monotonic_seconds(self) -> float:
+        return time.monotonic() + self.ahead_seconds
+
+
 @dataclass
 class Asked:
-    """A GPU of the fake library, and what is known of its buffers."""
+    """A GPU of the fake library, and what is known of its buffers. Two seconds pass between readings."""
 
     node: FakeNode
     library: FakeLibrary
     line: Line
     device: Device
+    clock: "HurriedClock"
 
     def read(self, cadence: Cadence = Cadence.FAST, skipped: tuple[Signal, ...] = ()) -> Reading:
-        return read_samples(self.line, self.device, reading_of(cadence), skipped, SystemClock())
+        self.clock.ahead_seconds += 2
+        return read_samples(self.line, self.device, reading_of(cadence), skipped, self.clock)
 
     def rows(self, signal: MetricSpec = catalog.UTILIZATION) -> tuple[tuple[int, float], ...]:
         samples = self.read().samples
@@ -74,7 +85,7 @@ def asked(tmp_path: Path) -> Iterator[Asked]:
     device = find_gpu(line, 0).device
     assert device is not None
     library_count = FakeLibrary(node.library_directory)
-    yield Asked(node, library_count, line, device)
+    yield Asked(node, library_count, line, device, HurriedClock())
     library.reset()
 
 
@@ -115,6 +126,25 @@ def test_only_what_is_newer_comes_the_next_time(asked: Asked) -> None:
     samples = asked.read().samples
     assert samples is not None
     assert samples[catalog.UTILIZATION] == (at + 1000, (at + 2000,), (0.3,))
+
+
+def test_the_buffer_of_utilization_is_left_alone_for_a_moment(asked: Asked) -> None:
+    at = now_microseconds() - 100_000
+    asked.give(FakeSample(1, at, 10), FakeSample(0, at, 400_000))
+    asked.read()
+    asked.give(
+        *(FakeSample(1, at + later, 20) for later in (0, 1000)),
+        *(FakeSample(0, at + later, 500_000) for later in (0, 1000)),
+    )
+    asked.clock.ahead_seconds -= 1.0
+    # A second later: of power there is more each time.
+    samples = asked.read().samples
+    assert samples is not None
+    assert samples[catalog.UTILIZATION] == (at, (), ())
+    assert rows_of(samples[catalog.POWER]) == ((at + 1000, 500.0),)
+    # And one more second later.
+    asked.clock.ahead_seconds -= 1.0
+    assert asked.rows() == ((at + 1000, 0.2),)
 
 
 def test_disorder_repeats_and_unused_rows(asked: Asked) -> None:

@@ -26,12 +26,12 @@ def batch(reading: Reading, signal: MetricSpec) -> SampleBatch:
     return reading.samples[signal]
 
 
-def test_each_second_has_its_own_samples_and_none_twice() -> None:
+def test_each_time_has_its_own_samples_and_none_twice() -> None:
     node = begun("busy")
     device = node.device(0)
     node.at(10.02)
     sample(node, device)
-    node.at(11.02)
+    node.at(12.02)
     reading = sample(node, device)
     assert reading.implausible == 0
     utilization = batch(reading, catalog.UTILIZATION)
@@ -43,11 +43,17 @@ def test_each_second_has_its_own_samples_and_none_twice() -> None:
         10_666_667,
         10_833_333,
         11_000_000,
+        11_166_667,
+        11_333_333,
+        11_500_000,
+        11_666_667,
+        11_833_333,
+        12_000_000,
     ]
     assert utilization.since_microseconds - START == 10_000_000
     power = batch(reading, catalog.POWER)
     assert [at - START for at in power.times_microseconds] == list(
-        range(10_100_000, 11_000_001, 100_000)
+        range(10_100_000, 12_000_001, 100_000)
     )
     # Nothing newer, and that is no fault.
     again = sample(node, device)
@@ -84,9 +90,9 @@ def test_a_wall_clock_that_steps_takes_the_samples_with_it() -> None:
     hour = 3600
     told = node.clock.unix_seconds
     node.clock.unix_seconds = lambda: told() + hour  # type: ignore[method-assign]
-    node.at(11)
+    node.at(12)
     found = batch(sample(node, device), catalog.UTILIZATION)
-    assert found.times_microseconds[-1] - START == (hour + 11) * 1_000_000
+    assert found.times_microseconds[-1] - START == (hour + 12) * 1_000_000
 
 
 def test_a_board_without_an_encoder_has_no_samples_of_one() -> None:

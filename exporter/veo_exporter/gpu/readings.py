@@ -95,6 +95,8 @@ class Bookmarks:
 
     samples_seen_microseconds: dict[int, int] = field(default_factory=dict)
     """The driver's time of the newest sample read, by type of sample."""
+    samples_read_monotonic_seconds: dict[int, float] = field(default_factory=dict)
+    """When that was, likewise."""
     processes_seen_microseconds: int = 0
     """Likewise for the utilization of processes."""
     processes: ProcessNotes = field(default_factory=ProcessNotes)
