@@ -13,7 +13,6 @@ import logging
 import sys
 import time
 from collections.abc import Hashable, Iterable
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final, TextIO
@@ -25,7 +24,7 @@ from bench.scrapes import HEADERS, count_series
 from veo_exporter.catalog import exporter as catalog
 from veo_exporter.clock import SystemClock
 from veo_exporter.exposition import Family, Folds, OwnSource, Page, Source
-from veo_exporter.gpu import GpuSource, Sampler, Snapshot, Timing, load_library, pci_functions
+from veo_exporter.gpu import GpuSource, Sampler, Snapshot, Timing, load_library
 
 INTERVAL_SECONDS: Final = 0.02
 PATIENCE_SECONDS: Final = 10.0
@@ -60,7 +59,7 @@ class _Ours:
         )
         self._sampler = Sampler(
             load_library=load_library,
-            pci_functions=partial(pci_functions, sysfs_root),
+            pci_functions=PciBus(sysfs_root).functions,
             expected=None,
             timing=timing,
             clock=SystemClock(),
