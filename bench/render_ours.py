@@ -24,7 +24,7 @@ from bench.scrapes import HEADERS, count_series
 from veo_exporter.catalog import exporter as catalog
 from veo_exporter.clock import SystemClock
 from veo_exporter.exposition import Family, Folds, OwnSource, Page, Source
-from veo_exporter.gpu import GpuSource, Sampler, Snapshot, Timing, load_library
+from veo_exporter.gpu import GpuSource, PciBus, Sampler, Snapshot, Timing, load_library
 
 INTERVAL_SECONDS: Final = 0.02
 PATIENCE_SECONDS: Final = 10.0
