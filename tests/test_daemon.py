@@ -197,6 +197,43 @@ def test_a_hung_call_costs_its_gpu_alone_and_its_values_by_the_rule(
     )
 
 
+def test_a_process_that_was_stopped_blames_no_gpu(node: FakeNode, start: StartDaemon) -> None:
+    daemon = start()
+    daemon.wait_for(all_ok)
+    # So that it is stopped in the middle of a call, whenever that is.
+    node.gpus[3].delay("nvmlDeviceGetTemperature", 0.08)
+    daemon.wait_for(
+        lambda page: (
+            (
+                page.value("veo_gpu_nvml_call_seconds_total", function="nvmlDeviceGetTemperature")
+                or 0
+            )
+            > 0.5
+        )
+    )
+    daemon.process.send_signal(signal.SIGSTOP)
+    # Longer than a call may take.
+    time.sleep(2 * CALL_DEADLINE_SECONDS)
+    daemon.process.send_signal(signal.SIGCONT)
+    page = daemon.wait_for(
+        lambda page: (
+            (
+                page.value("veo_gpu_nvml_call_seconds_total", function="nvmlDeviceGetTemperature")
+                or 0
+            )
+            > 2 * CALL_DEADLINE_SECONDS + 0.5
+            and all_ok(page)
+        )
+    )
+    assert daemon.events("stood still; calls are judged from now on")
+    assert not daemon.events("NVML call is over its deadline; its thread is left behind")
+    assert page.values("veo_gpu_nvml_call_in_flight_seconds") == []
+    # The next one that hangs is noticed as ever.
+    node.gpus[3].hang("nvmlDeviceGetTemperature")
+    daemon.wait_for(lambda page: page.states()["3"] == "hung")
+    node.gpus[3].release("nvmlDeviceGetTemperature")
+
+
 def test_a_second_hung_call_means_the_driver_and_nothing_more_is_called(
     node: FakeNode, start: StartDaemon
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import StartDaemon
 from tests.daemon import Page, wait_until
-from tests.fake_nvml import FakeNode
+from tests.fake_nvml import FakeMigDevice, FakeNode
 from tests.kubernetes.kubelet import FakeKubelet, Held, listening
 
 INFO = "veo_gpu_pod_info"
@@ -87,6 +87,35 @@ def test_rows_come_and_change_and_go_with_their_pods(
     running.wait_for(lambda page: pods(page) == set())
     assert gpus_are_well(running.wait_for(gpus_are_well))
     assert sum(page.values(ERRORS)) == 0
+
+
+def test_a_part_of_a_gpu_is_named_with_the_gpu_that_it_is_of(
+    node: FakeNode, start: StartDaemon, kubelet: FakeKubelet
+) -> None:
+    # UUIDs of MIG devices do not say whose they are; the kubelet's other form names the GPU instance.
+    part = "MIG-5d7e3a52-6a43-5d47-9c0e-6e1c1de5b4d6"
+    other = "MIG-0a2b0c55-1f0e-5a3b-8d2e-2b1f0c9d8e7f"
+    with node.changes():
+        node.gpus[4].set(
+            mig_mode=1,
+            mig_devices=[
+                FakeMigDevice(0, part, 3, 0, 10 << 30, 1 << 30),
+                FakeMigDevice(1, other, 5, 0, 20 << 30, 1 << 30),
+            ],
+            minor_number=4,
+        )
+    kubelet.holds(
+        Held("render-0", {"nvidia.com/mig-1g.10gb": [part]}),
+        Held("render-1", {"nvidia.com/mig-2g.20gb": ["nvidia4/gi5"]}),
+    ).start()
+    running = start(*asking(kubelet))
+    uuid = node.gpus[4].uuid
+    running.wait_for(
+        lambda page: (
+            page.value(INFO, gpu="4", uuid=uuid, mig_uuid=part, pod="render-0") == 1
+            and page.value(INFO, gpu="4", uuid=uuid, mig_uuid=other, pod="render-1") == 1
+        )
+    )
 
 
 def test_a_kubelet_that_dies_costs_nothing_and_is_found_again(

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods wired: the kubelet's answers and the GPUs' snapshot to rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
+from veo_exporter.catalog.gpu_mig import MIG_INFO
 from veo_exporter.clock import Clock
 from veo_exporter.config import Kubernetes, KubernetesEnabled
 from veo_exporter.exposition import Source
-from veo_exporter.gpu import Snapshot
-from veo_exporter.kubernetes import GpuIdentity, Plan, PodSource, PodWatch
+from veo_exporter.gpu import GpuView, Snapshot
+from veo_exporter.kubernetes import GpuIdentity, MigIdentity, Plan, PodSource, PodWatch
 
 DROPPED_SEEDS: Final = (("gpu_pod_row", "too_many"),)
 """What is dropped here, as (kind, reason)."""
@@ -82,10 +83,23 @@ def plan_of(settings: Kubernetes) -> Plan:
 def gpus_of(snapshot: Snapshot) -> tuple[GpuIdentity, ...]:
     """The GPUs under the names that device plugins give them."""
     return tuple(
-        GpuIdentity(index=gpu.index, uuid=gpu.uuid, minor=_number(gpu.texts.get("minor_number")))
+        GpuIdentity(
+            index=gpu.index,
+            uuid=gpu.uuid,
+            minor=_number(gpu.texts.get("minor_number")),
+            mig=tuple(_mig_devices(gpu)),
+        )
         for gpu in snapshot.gpus
         if gpu.uuid
     )
+
+
+def _mig_devices(gpu: GpuView) -> Iterator[MigIdentity]:
+    for reading in gpu.readings:
+        for spec, labels, _ in reading.rows:
+            if spec is MIG_INFO:
+                mig_uuid, _profile, gpu_instance, _compute_instance = labels
+                yield MigIdentity(mig_uuid, int(gpu_instance))
 
 
 def _number(written: str | None) -> int | None:

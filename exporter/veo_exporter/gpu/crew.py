@@ -44,6 +44,7 @@ class Crew:
         self.stuck: list[Stuck] = []
         self._aside: list[Worker[Outcome]] = []
         self._aside_until = float("-inf")
+        self._excused_until = float("-inf")
         self._calls = calls or CallTotals()
         self._load_library = load_library
         self._library: Any = None
@@ -118,6 +119,10 @@ class Crew:
             patience = min([patience, *(max(limit - now, 0.0) for limit in limits)])
         return patience
 
+    def excuse(self) -> None:
+        """Nobody could do anything until now: calls under way are judged as if they began now."""
+        self._excused_until = self._clock.monotonic_seconds()
+
     def set_aside_slow(self) -> Tasks:
         """If the call that runs now tries the patience of the others, let another worker go on.
 
@@ -173,10 +178,10 @@ class Crew:
         """From when on a call has no excuse. Whoever opens a GPU may hold a lock of the driver's: as
         long as that is within its time, those who wait behind it are not to blame."""
         if worker is not self._worker:
-            return flight.started_monotonic_seconds
+            return max(flight.started_monotonic_seconds, self._excused_until)
         if any(not slow.abandoned for slow in self._aside):
             return float("inf")
-        return max(flight.started_monotonic_seconds, self._aside_until)
+        return max(flight.started_monotonic_seconds, self._aside_until, self._excused_until)
 
     def _not_begun(self, round: Round[Outcome], task: Task[Outcome]) -> Tasks:
         waiting = round.tasks[round.done :]

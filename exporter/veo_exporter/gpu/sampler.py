@@ -35,6 +35,8 @@ log = structlog.get_logger(__name__)
 LONGEST_HANG_BACKOFF_SECONDS: Final = 60.0
 STUCK_THREADS_OF_A_LOCKED_DRIVER: Final = 2
 CLOSE_DEADLINE_SECONDS: Final = 0.75
+STALL_SECONDS: Final = 0.5
+"""Waking up so much later than asked is no fault of the driver's, and no GPU is to blame for it."""
 NEWS_GRACE_SECONDS: Final = 0.2
 """So much later than it has news each second, the worker has not wakened us, and we look by ourselves:
 without it both would come at the same time, and everything be looked at twice."""
@@ -174,8 +176,17 @@ class Sampler:
                 self._crew.ask(tasks)
             self._publish_if_due()
             if not self._stop_asked.is_set():
-                self._wake.wait(self._patience_seconds())
+                self._wait()
         self._close()
+
+    def _wait(self) -> None:
+        patience, asleep_at = self._patience_seconds(), self._clock.monotonic_seconds()
+        self._wake.wait(patience)
+        late = self._clock.monotonic_seconds() - asleep_at - patience
+        if late > STALL_SECONDS:
+            # The process was stopped, or had no processor: so were those who called NVML.
+            log.warning("stood still; calls are judged from now on", seconds=round(late, 1))
+            self._crew.excuse()
 
     def _take_settings(self) -> None:
         timing, self._expected = self._asked
