@@ -18,7 +18,7 @@ from alerts.generation import rule_files
 from tests.conftest import QUICK
 from tests.daemon import PATIENCE_SECONDS, Daemon, Page, wait_until
 from tests.dashboards.prometheus import Prometheus
-from tests.fake_nvml import FakeNode
+from tests.fake_nvml import FakeLicensableFeature, FakeNode
 
 GOLDEN = Path(__file__).parent / "golden"
 LAST_SUCCESS = "veo_exporter_last_success_timestamp_seconds"
@@ -49,6 +49,9 @@ def hand_chosen(folder: Path) -> FakeNode:
         remapped_rows_uncorrectable=1,
         remapped_rows_correctable=2,
         remapped_rows_failure=0,
+        # A virtual GPU with a licence for the second of two features.
+        vgpu_license_supported=1,
+        licensable_features=[FakeLicensableFeature(1, 0), FakeLicensableFeature(4, 1)],
         # Percent, and MiB a second.
         gpm={1: 96.5, 2: 88.25, 3: 41.5, 5: 62.75, 10: 57.25, 20: 1220, 21: 2441},
     )
@@ -184,7 +187,7 @@ def test_they_are_off_by_default(tmp_path: Path) -> None:
 
 
 def test_what_a_board_lacks_is_absent_and_not_zero(tmp_path: Path) -> None:
-    """As a GeForce: neither performance counters nor NVLinks, memory sensor, spare rows."""
+    """As a GeForce: neither performance counters nor NVLinks, memory sensor, spare rows, licences."""
     node = hand_chosen(tmp_path)
     node.gpus[0].set(
         gpm_supported=0,
@@ -194,8 +197,9 @@ def test_what_a_board_lacks_is_absent_and_not_zero(tmp_path: Path) -> None:
         remapped_rows_uncorrectable=None,
         remapped_rows_correctable=None,
         remapped_rows_failure=None,
+        vgpu_license_supported=None,
     )
-    lacking = re.compile(r"PROF|NVLINK|MEMORY_TEMP|REMAP")
+    lacking = re.compile(r"PROF|NVLINK|MEMORY_TEMP|REMAP|LICENSE")
     wanted = {
         name
         for name, _ in Page((GOLDEN / "dcgm_classic.txt").read_text()).series
@@ -276,6 +280,8 @@ PANELS: Mapping[str, tuple[str, dict[str, float]]] = {
     "memory copies": ("DCGM_FI_DEV_MEM_COPY_UTIL{<<>>}", {"0": 61, "1": 60}),
     # 61,440 MiB, and 256 more.
     "memory used": ("DCGM_FI_DEV_FB_USED{<<>>}", {"0": 61_440, "1": 61_696}),
+    # Bare metal needs no licence, which DCGM calls 0.
+    "licence of a virtual GPU": ("DCGM_FI_DEV_VGPU_LICENSE_STATUS{<<>>}", {"0": 0, "1": 0}),
     "tensor cores": ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{<<>>}", {"0": 0.6275, "1": 0.6275}),
 }
 

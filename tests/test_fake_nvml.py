@@ -27,6 +27,7 @@ from tests.fake_nvml import (
     FakeField,
     FakeGpu,
     FakeLibrary,
+    FakeLicensableFeature,
     FakeMigDevice,
     FakeNode,
     FakeProcess,
@@ -63,6 +64,9 @@ STRUCTURES = {
     "nvmlViolationTime_t": "c_nvmlViolationTime_t",
     "nvmlEncoderSessionInfo_t": "c_nvmlEncoderSession_t",
     "nvmlFBCStats_t": "c_nvmlFBCStats_t",
+    "nvmlGridLicensableFeatures_t": "c_nvmlGridLicensableFeatures_t",
+    "nvmlGridLicensableFeatures_v3_t": "c_nvmlGridLicensableFeatures_v3_t",
+    "nvmlGridLicensableFeatures_v4_t": "c_nvmlGridLicensableFeatures_v4_t",
     "nvmlRowRemapperHistogramValues_t": "c_nvmlRowRemapperHistogramValues",
     "nvmlRemappedRowsInfo_v2_t": "c_nvmlRemappedRowsInfo_v2_t",
     "nvmlEccErrorCounts_t": "c_nvmlEccErrorCounts_t",
@@ -803,6 +807,33 @@ def test_encoder_sessions(library: FakeLibrary, node: FakeNode) -> None:
         (1, 101, 0, 60),
         (2, 102, 2, 30),
     ]
+
+
+@pytest.mark.parametrize("form", ["", "_v3", "_v4"])
+def test_licensable_features(library: FakeLibrary, node: FakeNode, form: str) -> None:
+    function = getattr(library.library, f"nvmlDeviceGetGridLicensableFeatures{form}")
+    first = handle(0)
+
+    def ask() -> tuple[int, list[tuple[int, int]]]:
+        told = getattr(pynvml, f"c_nvmlGridLicensableFeatures{form}_t")()
+        # Whatever was there before is written over.
+        ctypes.memset(ctypes.byref(told), 0xFF, ctypes.sizeof(told))
+        assert function(first, ctypes.byref(told)) == 0
+        features = told.gridLicensableFeatures[: told.licensableFeaturesCount]
+        return told.isGridLicenseSupported, [
+            (feature.featureCode, feature.featureState) for feature in features
+        ]
+
+    assert ask() == (0, [])
+    features = [FakeLicensableFeature(1, 0), FakeLicensableFeature(4, 1)]
+    node.gpus[0].set(vgpu_license_supported=1, licensable_features=features)
+    assert ask() == (1, [(1, 0), (4, 1)])
+    # The structure has room for three.
+    node.gpus[0].set(licensable_features=[FakeLicensableFeature(code) for code in range(1, 5)])
+    assert ask() == (1, [(1, 0), (2, 0), (3, 0)])
+    node.gpus[0].set(vgpu_license_supported=None)
+    buffer = ctypes.create_string_buffer(4096)
+    assert function(first, buffer) == 3
 
 
 def test_mig(library: FakeLibrary, node: FakeNode) -> None:

@@ -504,6 +504,27 @@ EXPORT nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t device, nvmlFBCStats_t *s
     return finish(&call, NVML_SUCCESS);
 }
 
+#define LICENSABLE_FEATURES(function, type)                                                \
+    EXPORT nvmlReturn_t function(nvmlDevice_t device, type *out) {                         \
+        BEGIN_DEVICE(function, out != NULL);                                               \
+        if (!HAS(vgpu_license_supported)) return finish(&call, NVML_ERROR_NOT_SUPPORTED);  \
+        const struct rows *rows = ROWS(licensable_feature);                                \
+        memset(out, 0, sizeof *out);                                                       \
+        out->isGridLicenseSupported = (int)VALUE(vgpu_license_supported);                  \
+        int space = NVML_GRID_LICENSE_FEATURE_MAX_COUNT;                                   \
+        int count = rows->count < space ? rows->count : space;                             \
+        out->licensableFeaturesCount = (unsigned int)count;                                \
+        for (int i = 0; i < count; i++) {                                                  \
+            const struct cell *cells = rows->items[i].cells;                               \
+            out->gridLicensableFeatures[i].featureCode = (unsigned int)cells[0].whole;     \
+            out->gridLicensableFeatures[i].featureState = (unsigned int)cells[1].whole;    \
+        }                                                                                  \
+        return finish(&call, NVML_SUCCESS);                                                \
+    }
+LICENSABLE_FEATURES(nvmlDeviceGetGridLicensableFeatures, nvmlGridLicensableFeatures_t)
+LICENSABLE_FEATURES(nvmlDeviceGetGridLicensableFeatures_v3, nvmlGridLicensableFeatures_v3_t)
+LICENSABLE_FEATURES(nvmlDeviceGetGridLicensableFeatures_v4, nvmlGridLicensableFeatures_v4_t)
+
 // Whether a call about `mode` (3: all modes) on this GPU or MIG device lists the process.
 static bool lists_process(const struct call *call, const struct row *row, int64_t mode) {
     const struct row *mig = mig_row(call);

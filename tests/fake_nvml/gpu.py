@@ -188,6 +188,14 @@ class FakeEncoderSession:
 
 
 @dataclass
+class FakeLicensableFeature:
+    """What a virtual GPU may have a licence for; the state is 0 while it has none."""
+
+    code: int = 1
+    state: int = 0
+
+
+@dataclass
 class FakeSample:
     sampling_type: int
     timestamp_microseconds: int
@@ -266,6 +274,8 @@ class FakeGpu(Rules):
     irq: Number = 200
     power_source: Number = 0
     virtualization_mode: Number = 0
+    # Not one of a machine of its own: it says so, and has no features.
+    vgpu_license_supported: Number = 0
     gsp_firmware_mode: Number = 1
     gsp_firmware_mode_default: Number = 1
     accounting_mode: Number = 0
@@ -421,6 +431,7 @@ class FakeGpu(Rules):
     processes: list[FakeProcess] = field(default_factory=list)
     process_utilization: list[FakeProcessUtilization] = field(default_factory=list)
     encoder_sessions: list[FakeEncoderSession] = field(default_factory=list)
+    licensable_features: list[FakeLicensableFeature] = field(default_factory=list)
     # Rows with times of their own, and buffers that move on by themselves.
     samples: list[FakeSample | FakeSamples] = field(default_factory=list)
     # (field id, scope or None for any) to what it answers; wins over the values above.
@@ -525,6 +536,8 @@ class FakeGpu(Rules):
                 f" {session.codec} {session.width} {session.height}"
                 f" {session.frames_per_second} {session.latency_microseconds}"
             )
+        for feature in self.licensable_features:
+            yield f"licensable_feature {feature.code} {feature.state}"
         for sample in self.samples:
             kind = f"{sample.sampling_type} {sample.value_type}"
             if isinstance(sample, FakeSample):

@@ -509,6 +509,9 @@ EXPORT size_t veo_fake_nvml_sizeof(const char *name) {
     SIZE(nvmlViolationTime_t);
     SIZE(nvmlEncoderSessionInfo_t);
     SIZE(nvmlFBCStats_t);
+    SIZE(nvmlGridLicensableFeatures_t);
+    SIZE(nvmlGridLicensableFeatures_v3_t);
+    SIZE(nvmlGridLicensableFeatures_v4_t);
     SIZE(nvmlRowRemapperHistogramValues_t);
     SIZE(nvmlRemappedRowsInfo_v2_t);
     SIZE(nvmlEccErrorCounts_t);

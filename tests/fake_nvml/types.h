@@ -156,6 +156,51 @@ typedef struct {
     unsigned int sessionsCount, averageFPS, averageLatency;
 } nvmlFBCStats_t;
 
+#define NVML_GRID_LICENSE_BUFFER_SIZE 128
+#define NVML_GRID_LICENSE_FEATURE_MAX_COUNT 3
+
+typedef struct {
+    uint32_t year;
+    uint16_t month, day, hour, min, sec;
+    uint8_t status;
+} nvmlGridLicenseExpiry_t;
+
+typedef struct {
+    unsigned int featureCode, featureState;
+    char licenseInfo[NVML_GRID_LICENSE_BUFFER_SIZE];
+} nvmlGridLicensableFeature_t;
+
+typedef struct {
+    unsigned int featureCode, featureState;
+    char licenseInfo[NVML_GRID_LICENSE_BUFFER_SIZE], productName[NVML_GRID_LICENSE_BUFFER_SIZE];
+    unsigned int featureEnabled;
+} nvmlGridLicensableFeature_v3_t;
+
+typedef struct {
+    unsigned int featureCode, featureState;
+    char licenseInfo[NVML_GRID_LICENSE_BUFFER_SIZE], productName[NVML_GRID_LICENSE_BUFFER_SIZE];
+    unsigned int featureEnabled;
+    nvmlGridLicenseExpiry_t licenseExpiry;
+} nvmlGridLicensableFeature_v4_t;
+
+typedef struct {
+    int isGridLicenseSupported;
+    unsigned int licensableFeaturesCount;
+    nvmlGridLicensableFeature_t gridLicensableFeatures[NVML_GRID_LICENSE_FEATURE_MAX_COUNT];
+} nvmlGridLicensableFeatures_t;
+
+typedef struct {
+    int isGridLicenseSupported;
+    unsigned int licensableFeaturesCount;
+    nvmlGridLicensableFeature_v3_t gridLicensableFeatures[NVML_GRID_LICENSE_FEATURE_MAX_COUNT];
+} nvmlGridLicensableFeatures_v3_t;
+
+typedef struct {
+    int isGridLicenseSupported;
+    unsigned int licensableFeaturesCount;
+    nvmlGridLicensableFeature_v4_t gridLicensableFeatures[NVML_GRID_LICENSE_FEATURE_MAX_COUNT];
+} nvmlGridLicensableFeatures_v4_t;
+
 typedef struct {
     unsigned int max, high, partial, low, none;
 } nvmlRowRemapperHistogramValues_t;

@@ -39,6 +39,11 @@ BOARD_ANSWERS: dict[str, Callable[[str], Any]] = {
     "nvmlDeviceGetTemperatureThreshold": lambda _: 90,
     "nvmlDeviceGetEccMode": lambda _: (1, 0),
     "nvmlDeviceGetMigMode": lambda _: (0, 0),
+    "nvmlDeviceGetGridLicensableFeatures": lambda _: SimpleNamespace(
+        isGridLicenseSupported=1,
+        licensableFeaturesCount=1,
+        gridLicensableFeatures=[SimpleNamespace(featureState=1)],
+    ),
     "nvmlDeviceGetRowRemapperHistogram": lambda _: SimpleNamespace(
         max=9, high=8, partial=7, low=6, none=5
     ),

@@ -2,7 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boards of four kinds as fake GPUs: what each supports, by its data sheet and NVML's documentation."""
 
-from tests.fake_nvml.gpu import FakeEncoderSession, FakeField, FakeGpu, FakeMigDevice, h100
+from tests.fake_nvml.gpu import (
+    FakeEncoderSession,
+    FakeField,
+    FakeGpu,
+    FakeLicensableFeature,
+    FakeMigDevice,
+    h100,
+)
 
 ALL_LINKS = 0xFFFFFFFF
 H264, HEVC, AV1 = range(3)
@@ -136,6 +143,8 @@ def with_everything(gpu: FakeGpu) -> FakeGpu:
         fan_speed_percent=40,
         ecc_errors=errors,
         retired_pages_pending=0,
+        vgpu_license_supported=1,
+        licensable_features=[FakeLicensableFeature(1, 1)],
         fields={
             **{(field_id, None): FakeField(0) for field_id in (29, 30, 74, 76, 45, 160)},
             **{

@@ -16,7 +16,7 @@ from veo_exporter.catalog import gpu_links as links
 from veo_exporter.catalog import gpu_profiling as profiling
 from veo_exporter.catalog.dcgm import DcgmField, Spelling
 from veo_exporter.gpu.dcgm import DcgmSource, nvml_address
-from veo_exporter.gpu.readings import Cadence, Driver, Signal, Snapshot, State
+from veo_exporter.gpu.readings import Cadence, Driver, Raw, Signal, Snapshot, State
 
 NOW = 1000.0
 LABELS = ("0", "GPU-1", "00000000:01:00.0", "nvidia0", "NVIDIA H100", "render-7", "570.1")
@@ -70,6 +70,10 @@ def board(*cadence_values: tuple[Cadence, dict[Signal, float]], **more: Any) -> 
         (dcgm.MEMORY_FREE, catalog.MEMORY_FREE, 1_048_576.0, 1),
         (dcgm.MEMORY_USED, catalog.MEMORY_USED, 50e9, 47_683),
         (dcgm.MEMORY_RESERVED, catalog.MEMORY_RESERVED, 526_385_152.0, 502),
+        # No licence is needed; none is there; there is one.
+        (dcgm.VGPU_LICENSE, Raw.VGPU_LICENSE, 0.0, 0),
+        (dcgm.VGPU_LICENSE, Raw.VGPU_LICENSE, 1.0, 0),
+        (dcgm.VGPU_LICENSE, Raw.VGPU_LICENSE, 2.0, 1),
         (
             dcgm.UNCORRECTABLE_REMAPPED_ROWS,
             health.REMAPPED_ROWS.series("uncorrectable"),
@@ -105,7 +109,11 @@ def test_parts_that_dcgm_has_no_counter_for_are_left_out() -> None:
     snapshot = board(
         (
             Cadence.FULL,
-            {profiling.PROFILING_ACTIVE.series("sm"): 0.5, health.REMAP_PENDING: 1.0},
+            {
+                profiling.PROFILING_ACTIVE.series("sm"): 0.5,
+                health.REMAP_PENDING: 1.0,
+                Raw.CLOCK_EVENT_REASONS: 4.0,
+            },
         )
     )
     assert page(snapshot) == {}

@@ -182,6 +182,23 @@ def test_throttle_seconds_by_reason() -> None:
     assert rows(deaf, catalog.THROTTLE_SECONDS) == {}
 
 
+@pytest.mark.parametrize(
+    ("standing", "wanted"),
+    [
+        # A board that needs no licence has no row: 0 would read as a fault.
+        (0.0, {}),
+        (1.0, {("0", "GPU-1"): 0.0}),
+        (2.0, {("0", "GPU-1"): 1.0}),
+    ],
+)
+def test_a_licence_has_a_row_where_one_is_needed(
+    standing: float, wanted: dict[tuple[str, str], float]
+) -> None:
+    reading = reading_of(Cadence.STATIC, values={Raw.VGPU_LICENSE: standing})
+    snapshot = snapshot_of(view_of(readings=(reading,)))
+    assert rows(snapshot, board.VGPU_LICENSE_ACTIVE) == wanted
+
+
 def test_capability_rows_only_where_something_is_missing() -> None:
     missing = {
         "veo_gpu_encoder_utilization_ratio": WhyNot.NOT_SUPPORTED,

@@ -96,6 +96,7 @@ def test_base_units(line: Line, first: Device) -> None:
         board.POWER_LIMIT_MAX: 710.0,
         board.GRAPHICS_CLOCK_APPLICATION: 1.4e9,
         board.MEMORY_CLOCK_APPLICATION: 1.4e9,
+        Raw.VGPU_LICENSE: 2,
         health.ECC_MODE: 1,
         health.ECC_MODE_PENDING: 0,
         'veo_gpu_row_remap_banks{availability="max"}': 9,

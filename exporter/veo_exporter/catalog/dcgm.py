@@ -116,6 +116,10 @@ NVLINK_BANDWIDTH: Final = _counter(
     "Rate over all NVLinks, both directions, in thousands of KiB a second. DCGM's type says counter; it is none.",
     "DCGM_FI_DEV_NVLINK_THROUGHPUT_TOTAL",
 )
+VGPU_LICENSE: Final = _gauge(
+    "DCGM_FI_DEV_VGPU_LICENSE_STATUS",
+    "1 while a virtual GPU has its licence, 0 while it has none; 0 of a board that needs none as well.",
+)
 UNCORRECTABLE_REMAPPED_ROWS: Final = _counter(
     "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
     "Rows of device memory that were replaced for uncorrectable errors.",
@@ -157,9 +161,6 @@ PCIE_RECEIVE: Final = _gauge(
 
 FIELDS: Final = tuple(value for value in globals().values() if isinstance(value, DcgmField))
 """In the order of dcgm-exporter's own list."""
-
-NOT_READ: Final = ("DCGM_FI_DEV_VGPU_LICENSE_STATUS",)
-"""The one default counter that is never here: nothing asks for a licence."""
 
 DRIVER_VERSION: Final = "DCGM_FI_DRIVER_VERSION"
 DRIVER_VERSION_NEW: Final = "DCGM_FI_SYSTEM_DRIVER_VERSION"

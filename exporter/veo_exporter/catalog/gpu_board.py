@@ -112,3 +112,10 @@ VIDEO_CLOCK_MAX: Final = gauge(
     Unit.HERTZ,
     "Highest clock of the video encoder and decoder.",
 )
+
+VGPU_LICENSE_ACTIVE: Final = gauge(
+    "veo_gpu_vgpu_license_active",
+    Unit.NONE,
+    "1 while a virtual GPU has its licence, 0 while it has none and its driver holds it back; "
+    "absent where none is needed.",
+)

@@ -33,7 +33,7 @@ class _Memory(Structure):
 class Bindings:
     """nvidia-ml-py as it is, but for what is asked at every tick and for the longest of the calls: its
     structures look at types in Python whenever a field is read or written, which takes longer than the
-    driver does. Errors are the bindings' own.
+    driver does. And for what it asks in the newest form alone. Errors are the bindings' own.
 
     Each call has memory of its own: a thread that is left behind in one may write to it much later.
     """
@@ -76,6 +76,22 @@ class Bindings:
         rows = create_string_buffer(_SAMPLE_BYTES * count.value)
         self._ask("nvmlDeviceGetSamples", *arguments, rows)
         return value_type.value, rows.raw[: _SAMPLE_BYTES * count.value]
+
+    def nvmlDeviceGetGridLicensableFeatures(self, gpu: Any) -> Any:  # noqa: N802
+        """In the newest form that the driver knows: each has what the one before it had."""
+        *newer, oldest = ("_v4", "_v3", "")
+        for form in newer:
+            try:
+                return self._licensable_features(gpu, form)
+            except self._library.NVMLError as error:
+                if error.value != self._library.NVML_ERROR_FUNCTION_NOT_FOUND:
+                    raise
+        return self._licensable_features(gpu, oldest)
+
+    def _licensable_features(self, gpu: Any, form: str) -> Any:
+        features = getattr(self._library, f"c_nvmlGridLicensableFeatures{form}_t")()
+        self._ask(f"nvmlDeviceGetGridLicensableFeatures{form}", gpu, byref(features))
+        return features
 
     def _ask(self, function: str, *arguments: Any) -> None:
         driver = self._library.nvmlLib

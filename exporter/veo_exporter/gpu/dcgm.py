@@ -13,12 +13,13 @@ from veo_exporter.catalog import gpu_profiling as profiling
 from veo_exporter.catalog.dcgm import DcgmField, Spelling
 from veo_exporter.catalog.xid import UNKNOWN_MEANING, xid_table
 from veo_exporter.exposition import Family
-from veo_exporter.gpu.readings import GpuView, Snapshot
+from veo_exporter.gpu.readings import GpuView, Raw, Snapshot
+from veo_exporter.gpu.vgpu_license import VgpuLicense
 
 NO_XID: Final = "no Xid"
 
-_Key = tuple[MetricSpec, tuple[str, ...]]
-"""A metric of ours, and the values of its labels after gpu and uuid."""
+_Key = tuple[MetricSpec | Raw, tuple[str, ...]]
+"""A metric of ours, or what one is made of, and the values of its labels after gpu and uuid."""
 
 
 def _part(name: str) -> _Key:
@@ -42,6 +43,11 @@ def _bytes_per_second(rate: float) -> float:
     return float(round(rate))
 
 
+def _licensed(standing: float) -> float:
+    # DCGM has 0 for a board that needs no licence, too.
+    return float(standing == VgpuLicense.ACTIVE)
+
+
 def _mebibytes(size: float) -> float:
     # DCGM cuts the rest off.
     return size // 1_048_576
@@ -62,6 +68,7 @@ _ORIGINS: Final[Mapping[DcgmField, tuple[_Key, Callable[[float], float]]]] = {
     dcgm.MEMORY_FREE: ((catalog.MEMORY_FREE, ()), _mebibytes),
     dcgm.MEMORY_USED: ((catalog.MEMORY_USED, ()), _mebibytes),
     dcgm.MEMORY_RESERVED: ((catalog.MEMORY_RESERVED, ()), _mebibytes),
+    dcgm.VGPU_LICENSE: ((Raw.VGPU_LICENSE, ()), _licensed),
     dcgm.UNCORRECTABLE_REMAPPED_ROWS: ((health.REMAPPED_ROWS, ("uncorrectable",)), float),
     dcgm.CORRECTABLE_REMAPPED_ROWS: ((health.REMAPPED_ROWS, ("correctable",)), float),
     dcgm.ROW_REMAP_FAILURE: ((health.REMAP_FAILURE, ()), float),
@@ -145,10 +152,10 @@ def _shown(snapshot: Snapshot, gpu: GpuView, now_monotonic_seconds: float) -> di
         if snapshot.withdrawn(reading, now_monotonic_seconds):
             continue
         for signal, value in reading.values.items():
-            if isinstance(signal, MetricSpec):
-                values[signal, ()] = value
-            elif isinstance(signal, Series):
+            if isinstance(signal, Series):
                 values[signal.spec, signal.labels] = value
+            else:
+                values[signal, ()] = value
         values.update({(spec, labels): value for spec, labels, value in reading.rows})
     return values
 

@@ -25,6 +25,7 @@ from veo_exporter.gpu.readings import (
     WhyNot,
 )
 from veo_exporter.gpu.sample_families import add_samples
+from veo_exporter.gpu.vgpu_license import VgpuLicense
 
 STATES: Final = tuple(State)
 
@@ -173,6 +174,9 @@ def _rows_of(reading: Reading, identity: tuple[str, str]) -> Rows:
             rows[signal] = [(identity, value)]
         elif isinstance(signal, Series):
             rows.setdefault(signal.spec, []).append(((*identity, *signal.labels), value))
+        elif signal is Raw.VGPU_LICENSE and value != VgpuLicense.NOT_NEEDED:
+            active = float(value == VgpuLicense.ACTIVE)
+            rows[board.VGPU_LICENSE_ACTIVE] = [(identity, active)]
     for spec, labels, value in reading.rows:
         rows.setdefault(spec, []).append(((*identity, *labels), value))
     return rows

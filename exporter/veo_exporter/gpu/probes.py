@@ -33,6 +33,7 @@ from veo_exporter.gpu.answers import (
 from veo_exporter.gpu.encoder import ENCODER_SIGNALS, ask_encoder
 from veo_exporter.gpu.findings import Survey
 from veo_exporter.gpu.readings import Cadence, Raw, Signal
+from veo_exporter.gpu.vgpu_license import ask_vgpu_license
 from veo_exporter.units import (
     Unit,
     megahertz_to_hertz,
@@ -190,6 +191,7 @@ PROBES: Final[dict[Cadence, tuple[Probe, ...]]] = {
             tuple(health.REMAP_BANKS.series(one) for one in health.AVAILABILITIES),
             ask_row_remap_banks,
         ),
+        Probe((Raw.VGPU_LICENSE,), ask_vgpu_license),
     ),
 }
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from veo_exporter.catalog import MetricSpec, Series
 from veo_exporter.catalog.gpu import THROTTLE_SECONDS
+from veo_exporter.catalog.gpu_board import VGPU_LICENSE_ACTIVE
 from veo_exporter.gpu.nvml import Handle
 
 OUTDATED_AFTER_SECONDS: Final = 15.0
@@ -30,6 +31,7 @@ class Raw(Enum):
     """Signals that are no metric themselves; the value is the metric that is made of them."""
 
     CLOCK_EVENT_REASONS = THROTTLE_SECONDS.name
+    VGPU_LICENSE = VGPU_LICENSE_ACTIVE.name
 
     # As above: readings are keyed by signals.
     __hash__ = object.__hash__

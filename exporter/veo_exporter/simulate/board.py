@@ -59,6 +59,10 @@ STEADY: Final[dict[str, Callable[..., Any]]] = {
     "nvmlDeviceGetRowRemapperHistogram": lambda _: SimpleNamespace(
         max=_BANKS, high=0, partial=0, low=0, none=0
     ),
+    # A node without virtual machines.
+    "nvmlDeviceGetGridLicensableFeatures": lambda _: SimpleNamespace(
+        isGridLicenseSupported=0, licensableFeaturesCount=0, gridLicensableFeatures=()
+    ),
     "nvmlDeviceGetJpgUtilization": lambda _: (0, 167_000),
     "nvmlDeviceGetOfaUtilization": lambda _: (0, 167_000),
 }
