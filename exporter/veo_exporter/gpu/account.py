@@ -3,9 +3,8 @@
 """What all samples of one GPU come to. Sessions come and go; this stays with the GPU."""
 
 import threading
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Final
 
 from veo_exporter.catalog import MetricSpec
@@ -122,13 +121,17 @@ class SampleAccount:
 
     def _fold_buffered(self, signal: MetricSpec, readings: Sequence[Reading]) -> None:
         """Fold what the driver's buffers had, each stretch of readings that have one in one go."""
-        for has_batch, stretch in groupby(
-            readings, lambda reading: bool(reading.samples) and signal in (reading.samples or ())
-        ):
-            if has_batch:
-                self._fold_of(signal).take(_takings(signal, stretch))
-            else:
-                self._fold_one_by_one(signal, stretch)
+        fold, takings = self._fold_of(signal), list[Taking]()
+        for reading in readings:
+            batch = reading.samples.get(signal) if reading.samples else None
+            if batch is None:
+                fold.take(takings)
+                takings = []
+                self._fold_one_by_one(signal, (reading,))
+                continue
+            at, unix = reading.finished_monotonic_seconds, reading.finished_unix_seconds
+            takings.append(Taking(batch, reading.values.get(signal), at, unix))
+        fold.take(takings)
 
     def _fold_one_by_one(self, signal: MetricSpec, readings: Iterable[Reading]) -> None:
         for reading in readings:
@@ -200,15 +203,4 @@ class SampleAccount:
             gaps={
                 signal: fold.gaps for signal, fold in self._folds.items() if fold.gaps is not None
             },
-        )
-
-
-def _takings(signal: MetricSpec, readings: Iterable[Reading]) -> Iterator[Taking]:
-    for reading in readings:
-        assert reading.samples is not None  # noqa: S101, only those with a batch come here
-        yield Taking(
-            reading.samples[signal],
-            reading.values.get(signal),
-            reading.finished_monotonic_seconds,
-            reading.finished_unix_seconds,
         )

@@ -3,9 +3,10 @@
 """Who talks to NVML: one worker at a time, watched, those set aside and those left behind."""
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from veo_exporter.clock import Clock
 from veo_exporter.gpu.calls import CallTotals
@@ -14,6 +15,9 @@ from veo_exporter.gpu.session import Outcome
 from veo_exporter.gpu.worker import Round, Standing, Task, Worker
 
 Tasks = list[Task[Outcome]]
+
+MOST_STALLS: Final = 100
+"""As far back as a call can be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Crew:
         self.stuck: list[Stuck] = []
         self._aside: list[Worker[Outcome]] = []
         self._aside_until = float("-inf")
-        self._excused_until = float("-inf")
+        self._stalls: deque[tuple[float, float]] = deque(maxlen=MOST_STALLS)
         self._calls = calls or CallTotals()
         self._load_library = load_library
         self._library: Any = None
@@ -119,9 +123,9 @@ class Crew:
             patience = min([patience, *(max(limit - now, 0.0) for limit in limits)])
         return patience
 
-    def excuse(self) -> None:
-        """Nobody could do anything until now: calls under way are judged as if they began now."""
-        self._excused_until = self._clock.monotonic_seconds()
+    def excuse(self, seconds: float) -> None:
+        """Nobody could do anything for so long until now: it is not held against the calls under way."""
+        self._stalls.append((self._clock.monotonic_seconds(), seconds))
 
     def set_aside_slow(self) -> Tasks:
         """If the call that runs now tries the patience of the others, let another worker go on.
@@ -177,11 +181,12 @@ class Crew:
     def _judged_from(self, worker: Worker[Outcome], flight: Flight) -> float:
         """From when on a call has no excuse. Whoever opens a GPU may hold a lock of the driver's: as
         long as that is within its time, those who wait behind it are not to blame."""
-        if worker is not self._worker:
-            return max(flight.started_monotonic_seconds, self._excused_until)
-        if any(not slow.abandoned for slow in self._aside):
-            return float("inf")
-        return max(flight.started_monotonic_seconds, self._aside_until, self._excused_until)
+        began = flight.started_monotonic_seconds
+        if worker is self._worker:
+            if any(not slow.abandoned for slow in self._aside):
+                return float("inf")
+            began = max(began, self._aside_until)
+        return began + sum(seconds for ended, seconds in self._stalls if ended > began)
 
     def _not_begun(self, round: Round[Outcome], task: Task[Outcome]) -> Tasks:
         waiting = round.tasks[round.done :]

@@ -98,9 +98,9 @@ class Bookmarks:
     samples_seen_microseconds: dict[int, int] = field(default_factory=dict)
     """The driver's time of the newest sample read, by type of sample."""
     samples_read_monotonic_seconds: dict[int, float] = field(default_factory=dict)
-    """When that was, likewise."""
+    """When it was read last, by type of sample."""
     processes_seen_microseconds: int = 0
-    """Likewise for the utilization of processes."""
+    """The driver's time of the newest sample of the utilization of processes."""
     processes: ProcessNotes = field(default_factory=ProcessNotes)
     gpu_instances: tuple[GpuInstance, ...] = ()
     """What the GPU was divided into (MIG) when that was last asked."""

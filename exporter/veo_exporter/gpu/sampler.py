@@ -37,6 +37,8 @@ STUCK_THREADS_OF_A_LOCKED_DRIVER: Final = 2
 CLOSE_DEADLINE_SECONDS: Final = 0.75
 STALL_SECONDS: Final = 0.5
 """Waking up so much later than asked is no fault of the driver's, and no GPU is to blame for it."""
+STALL_NEWS_SECONDS: Final = 60.0
+"""A machine that is too busy stalls again and again; the log says so each minute."""
 NEWS_GRACE_SECONDS: Final = 0.2
 """So much later than it has news each second, the worker has not wakened us, and we look by ourselves:
 without it both would come at the same time, and everything be looked at twice."""
@@ -71,6 +73,7 @@ class Sampler:
         self._news = News()
         self._published_at = clock.monotonic_seconds()
         self._found_something = False
+        self._told_of_stall_at = float("-inf")
         self._bus: frozenset[str] | None = None
         self._asked = (timing, expected)
         self._timing = timing
@@ -185,8 +188,10 @@ class Sampler:
         late = self._clock.monotonic_seconds() - asleep_at - patience
         if late > STALL_SECONDS:
             # The process was stopped, or had no processor: so were those who called NVML.
-            log.warning("stood still; calls are judged from now on", seconds=round(late, 1))
-            self._crew.excuse()
+            self._crew.excuse(late)
+            if asleep_at - self._told_of_stall_at >= STALL_NEWS_SECONDS:
+                self._told_of_stall_at = asleep_at
+                log.warning("stood still; no call is blamed for that", seconds=round(late, 1))
 
     def _take_settings(self) -> None:
         timing, self._expected = self._asked
